@@ -172,7 +172,7 @@ fn a_log_that_reads_its_tail_and_sets_it_later_is_detected() {
 /// A new volume of 16 MiB, in memory.
 fn volume(settings: &dyn VolumeSettings) -> InProcess {
     let device = Medium::Blocks(Box::new(Conventional::in_memory(4096, BLOCK_BYTES as usize)));
-    InProcess::new(settings.create(Some(device), &Mounting::at(1, 0)).unwrap())
+    InProcess::new(settings.create(vec![device], &Mounting::at(1, 0)).unwrap())
 }
 
 /// Both file systems that lie on blocks, as small as they can be.

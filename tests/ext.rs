@@ -6,10 +6,14 @@ mod caching;
 mod checking;
 #[path = "ext/crashes.rs"]
 mod crashes;
+#[path = "ext/external.rs"]
+mod external;
 #[path = "ext/features.rs"]
 mod features;
 #[path = "ext/image.rs"]
 mod image;
+#[path = "ext/pair.rs"]
+mod pair;
 #[path = "power_cut/mod.rs"]
 mod power_cut;
 #[path = "ext/reading.rs"]

@@ -223,16 +223,23 @@ impl DeviceNode {
         self.settings.open(below, opening)
     }
 
+    /// An error if a part of it is in memory, or if an image exists that would be replaced without `force`.
+    pub fn check_makeable(&self, making: &MakeOptions) -> Result<(), StationError> {
+        self.check_outlasts_a_run()?;
+        match self.files().iter().find(|file| file.is_file() && !making.force) {
+            Some(image) => {
+                let bytes = image.metadata().map_or(0, |metadata| metadata.len());
+                Err(ImageError::Exists { image: image.display().to_string(), bytes }.into())
+            }
+            None => Ok(()),
+        }
+    }
+
     /// Makes the images and the volumes, from the bottom up. Existing images are replaced only with `force`; after a
     /// failure, unfinished images are removed.
     pub fn make(&self, making: &MakeOptions) -> Result<Medium, StationError> {
-        self.check_outlasts_a_run()?;
-        let files = self.files();
-        if let Some(image) = files.iter().find(|file| file.is_file() && !making.force) {
-            let bytes = image.metadata().map_or(0, |metadata| metadata.len());
-            return Err(ImageError::Exists { image: image.display().to_string(), bytes }.into());
-        }
-        let new: Vec<&FilePath> = files.into_iter().filter(|file| !file.exists()).collect();
+        self.check_makeable(making)?;
+        let new: Vec<&FilePath> = self.files().into_iter().filter(|file| !file.exists()).collect();
         self.make_all(making).inspect_err(|_| remove(&new))
     }
 
@@ -249,14 +256,26 @@ pub(crate) fn remove(images: &[&FilePath]) {
     }
 }
 
+/// The only device below a station that takes one.
+///
+/// # Panics
+///
+/// With another number: the table of stations is wrong.
+pub fn only_medium(below: Vec<Medium>) -> Medium {
+    match <[Medium; 1]>::try_from(below) {
+        Ok([medium]) => medium,
+        Err(below) => panic!("the station takes one device, not {}", below.len()),
+    }
+}
+
 /// The only device below a station that takes one device of blocks.
 ///
 /// # Panics
 ///
 /// With another number, or another kind: the table of stations is wrong.
 pub fn only_blocks(below: Vec<Medium>) -> Box<dyn BlockDevice> {
-    match <[Medium; 1]>::try_from(below) {
-        Ok([Medium::Blocks(device)]) => device,
-        _ => panic!("the station takes one device of blocks"),
+    match only_medium(below) {
+        Medium::Blocks(device) => device,
+        Medium::Zones(_) => panic!("the station takes one device of blocks"),
     }
 }

@@ -64,9 +64,9 @@ pub trait VolumeSettings: Debug + Any + Send + Sync {
         None
     }
 
-    /// Makes an empty volume, discarding the content of `below`, and mounts it. `below` is the medium that the table of
-    /// stations requires.
-    fn create(&self, below: Option<Medium>, mounting: &Mounting) -> Result<Arc<dyn Volume>, VolumeFault>;
+    /// Makes an empty volume, discarding the content of `below`, and mounts it. `below` are as many devices, of the kinds,
+    /// as the table of stations says.
+    fn create(&self, below: Vec<Medium>, mounting: &Mounting) -> Result<Arc<dyn Volume>, VolumeFault>;
 
     /// The operations on stored volumes; `None` if the file system stores nothing.
     fn stored(&self) -> Option<&dyn StoredVolumes> {
@@ -74,22 +74,22 @@ pub trait VolumeSettings: Debug + Any + Send + Sync {
     }
 }
 
-/// Operations on volumes that are stored on a medium.
+/// Operations on volumes that are stored on devices: as many, of the kinds, as the table of stations says.
 pub trait StoredVolumes {
-    /// Mounts the volume on a medium.
-    fn open(&self, medium: Medium, mounting: &Mounting, access: Access) -> Result<Arc<dyn Volume>, VolumeFault>;
+    /// Mounts the volume on these devices.
+    fn open(&self, below: Vec<Medium>, mounting: &Mounting, access: Access) -> Result<Arc<dyn Volume>, VolumeFault>;
 
     /// Checks the volume without changing it.
-    fn check(&self, medium: Medium) -> Result<Vec<Damage>, VolumeFault>;
+    fn check(&self, below: Vec<Medium>) -> Result<Vec<Damage>, VolumeFault>;
 
     /// Checks the volume and repairs it.
-    fn repair(&self, medium: Medium, mounting: &Mounting) -> Result<RepairOutcome, VolumeFault>;
+    fn repair(&self, below: Vec<Medium>, mounting: &Mounting) -> Result<RepairOutcome, VolumeFault>;
 
     /// Marks the volume of this number: its last mount lost changes. The next mount and check report the mark.
-    fn mark_lost(&self, medium: Medium, number: [u8; 16]) -> Result<(), VolumeFault>;
+    fn mark_lost(&self, below: Vec<Medium>, number: [u8; 16]) -> Result<(), VolumeFault>;
 
     /// Describes the volume without changing it.
-    fn inspect(&self, medium: Medium) -> Result<Inspection, VolumeFault>;
+    fn inspect(&self, below: Vec<Medium>) -> Result<Inspection, VolumeFault>;
 }
 
 /// The outcome of a repair.

@@ -1,10 +1,9 @@
 //! Opens and makes the file system on top of a path.
 
 use super::error::OpenError;
-use super::open::{make_medium, open_medium};
+use super::open::{make_media, open_media, open_medium};
 use super::path::Path;
-use crate::device::Medium;
-use crate::device::station::{MakeOptions, Payload, remove};
+use crate::device::station::{DeviceNode, MakeOptions, Payload, remove};
 use crate::fs::sfs::{Identity, Sfs, SfsSettings, Timestamp};
 use crate::fs::station::{Access, Mounting, StoredVolumes, VolumeFault, VolumeSettings};
 use crate::fs::volume::{Call, Change, InodeNumber, Locked, Space, Volume, VolumeError};
@@ -23,8 +22,8 @@ pub fn open_file_system(path: &Path, mounting: &Mounting, access: Access) -> Res
     if is_in_memory(path) {
         return create(path, settings, Payload::Bytes, mounting);
     }
-    let medium = open_medium(path, Payload::Bytes, mounting.seed)?;
-    stored(path, settings)?.open(medium, mounting, access).map_err(failed(path))
+    let below = open_media(path, Payload::Bytes, mounting.seed)?;
+    stored(path, settings)?.open(below, mounting, access).map_err(failed(path))
 }
 
 /// Makes a volume of stamps in memory, in which a file workload is simulated.
@@ -65,11 +64,7 @@ fn create(
     payload: Payload,
     mounting: &Mounting,
 ) -> Result<Arc<dyn Volume>, OpenError> {
-    let below: Option<Medium> = match &path.device {
-        Some(_) => Some(open_medium(path, payload, mounting.seed)?),
-        None => None,
-    };
-    settings.create(below, mounting).map_err(failed(path))
+    settings.create(open_media(path, payload, mounting.seed)?, mounting).map_err(failed(path))
 }
 
 /// Makes the images of a path with a file system on top, and an empty volume on them. Those that a failure leaves
@@ -80,15 +75,15 @@ pub(super) fn make_file_system(
     wall_origin_ns: i64,
     owner: Option<Owner>,
 ) -> Result<(), OpenError> {
-    let device = on_images(path)?;
-    let new: Vec<&FilePath> = device.files().into_iter().filter(|file| !file.exists()).collect();
+    on_images(path)?;
+    let new: Vec<&FilePath> = path.devices.iter().flat_map(DeviceNode::files).filter(|file| !file.exists()).collect();
     make_on(path, making, wall_origin_ns, owner).inspect_err(|_| remove(&new))
 }
 
 fn make_on(path: &Path, making: &MakeOptions, wall_origin_ns: i64, owner: Option<Owner>) -> Result<(), OpenError> {
-    let medium = make_medium(path, making)?;
+    let below = make_media(path, making)?;
     let mounting = Mounting::at(making.seed, wall_origin_ns);
-    let volume = settings_of(path)?.create(Some(medium), &mounting).map_err(failed(path))?;
+    let volume = settings_of(path)?.create(below, &mounting).map_err(failed(path))?;
     let task = Task::at(Time::ZERO);
     let call = Call::by_root(&task);
     owner
@@ -105,15 +100,13 @@ pub fn set_owner(volume: &dyn Volume, call: &Call, (user, group): Owner) -> Resu
 
 /// True if the whole path is in memory, and so new in each run.
 pub fn is_in_memory(path: &Path) -> bool {
-    path.device.as_ref().is_none_or(|device| device.is_in_memory())
+    path.devices.iter().all(DeviceNode::is_in_memory)
 }
 
-/// The device of a path whose volumes outlast a mount.
-pub(super) fn on_images(path: &Path) -> Result<&crate::device::station::DeviceNode, OpenError> {
+/// An error if the volumes of a path do not outlast a mount.
+pub(super) fn on_images(path: &Path) -> Result<(), OpenError> {
     stored(path, settings_of(path)?)?;
-    let device = path.device.as_ref().expect("a stored volume is stored on a device");
-    device.check_outlasts_a_run().map_err(OpenError::of_station(path))?;
-    Ok(device)
+    path.devices.iter().try_for_each(DeviceNode::check_outlasts_a_run).map_err(OpenError::of_station(path))
 }
 
 pub(super) fn settings_of(path: &Path) -> Result<&dyn VolumeSettings, OpenError> {

@@ -30,18 +30,34 @@ pub fn open_device(path: &Path, holds: Payload, seed: u64) -> Result<Box<dyn Blo
     }
 }
 
-/// Opens what is below the file system of a path.
+/// Opens the device of a path with one.
 pub(super) fn open_medium(path: &Path, payload: Payload, seed: u64) -> Result<Medium, OpenError> {
     device(path)?.open(payload, seed).map_err(OpenError::of_station(path))
 }
 
+/// Opens the devices below the file system of a path: all in memory, or none.
+pub(super) fn open_media(path: &Path, payload: Payload, seed: u64) -> Result<Vec<Medium>, OpenError> {
+    if !path.devices.iter().all(DeviceNode::is_in_memory) {
+        path.devices.iter().try_for_each(DeviceNode::check_outlasts_a_run).map_err(OpenError::of_station(path))?;
+    }
+    let media = path.devices.iter().map(|device| device.open(payload, seed));
+    media.collect::<Result<_, _>>().map_err(OpenError::of_station(path))
+}
+
 /// The device of a path.
 fn device(path: &Path) -> Result<&DeviceNode, OpenError> {
-    path.device.as_ref().ok_or_else(|| OpenError::no_volume(path, "it keeps files, and stands on no device"))
+    path.device().ok_or_else(|| OpenError::no_volume(path, "it keeps files, and stands on no device"))
 }
 
 /// Makes the images of a path, and the volumes of the stations below its file system. Images that are there already are
 /// replaced only with `force`; those that a failure leaves half made are removed.
 pub(super) fn make_medium(path: &Path, making: &MakeOptions) -> Result<Medium, OpenError> {
     device(path)?.make(making).map_err(OpenError::of_station(path))
+}
+
+/// The same of all devices below a file system: nothing is made if an image of one exists.
+pub(super) fn make_media(path: &Path, making: &MakeOptions) -> Result<Vec<Medium>, OpenError> {
+    let checked = path.devices.iter().try_for_each(|device| device.check_makeable(making));
+    let made = checked.and_then(|()| path.devices.iter().map(|device| device.make(making)).collect());
+    made.map_err(OpenError::of_station(path))
 }

@@ -7,7 +7,7 @@ use super::drive::DriveSettings;
 use super::outcome::PathName;
 use super::stations::{FileSystemSettings, Read, STATIONS, Station, named, names_offering};
 use crate::device::nand::NandSettings;
-use crate::device::station::DeviceNode;
+use crate::device::station::{DeviceNode, Offer};
 use crate::expression::{ExpressionError, Term, one_of, parse_path};
 use crate::fs::kernel::KernelSettings;
 use crate::fs::station::VolumeSettings;
@@ -23,8 +23,8 @@ pub struct Path {
     pub in_full: String,
     /// The file system on top.
     pub file_system: Option<FileSystemSettings>,
-    /// The device below it, or below the workload; `None` if the file system stands on nothing.
-    pub device: Option<DeviceNode>,
+    /// The devices below it, or the one below the workload; none if the file system stands on nothing.
+    pub devices: Vec<DeviceNode>,
 }
 
 impl Path {
@@ -41,10 +41,17 @@ impl Path {
                 if at == 0 { tree.put_below(term)? } else { tree.put_beside(term)? }
             }
         }
-        let (file_system, device) = tree.read()?;
+        let (file_system, devices) = tree.read()?;
         let on_top = file_system.iter().map(|settings| settings.written_out().to_string());
-        let in_full = on_top.chain(device.iter().map(DeviceNode::written_out)).collect::<Vec<_>>().join("/");
-        Ok(Path { text: text.to_string(), in_full, file_system, device })
+        let below = devices.iter().map(DeviceNode::written_out).collect::<Vec<_>>().join("+");
+        let below = Some(below).filter(|below| !below.is_empty());
+        let in_full = on_top.chain(below).collect::<Vec<_>>().join("/");
+        Ok(Path { text: text.to_string(), in_full, file_system, devices })
+    }
+
+    /// The device of the workload or of a file system that stands on one; the first of several.
+    pub fn device(&self) -> Option<&DeviceNode> {
+        self.devices.first()
     }
 
     /// Its name in results.
@@ -76,7 +83,7 @@ impl Path {
 
     /// The drive, if the device is a translation layer on flash.
     pub fn drive(&self) -> Option<&DriveSettings> {
-        self.device.as_ref()?.settings()
+        self.device()?.settings()
     }
 }
 
@@ -91,7 +98,7 @@ struct OpenStation<'s> {
 enum Part {
     Flash(NandSettings),
     Device(DeviceNode),
-    Files(FileSystemSettings, Option<DeviceNode>),
+    Files(FileSystemSettings, Vec<DeviceNode>),
 }
 
 /// The stations from the top of the tree to the last term.
@@ -147,7 +154,10 @@ impl<'s> Tree<'s> {
                 format!("{name} stores bits: write it last, and {below_name} before it"),
             ),
             takes => (
-                format!("{name} cannot stand on {below_name}"),
+                match below.offers {
+                    Offer::Zones => format!("{name} cannot stand on {below_name}: zones are written in order"),
+                    Offer::Flash | Offer::Blocks | Offer::Files => format!("{name} cannot stand on {below_name}"),
+                },
                 format!("{name} takes {}", one_of(names_offering(self.stations, takes))),
             ),
         };
@@ -165,7 +175,7 @@ impl<'s> Tree<'s> {
     }
 
     /// Reads all of it. What is on top must offer files, or blocks that can be written again.
-    fn read(mut self) -> Result<(Option<FileSystemSettings>, Option<DeviceNode>), ExpressionError> {
+    fn read(mut self) -> Result<(Option<FileSystemSettings>, Vec<DeviceNode>), ExpressionError> {
         let last = self.open.last().expect("a path has a station");
         self.check_end(last)?;
         let (top, term) = (self.open[0].station, self.open[0].term.clone());
@@ -180,8 +190,8 @@ impl<'s> Tree<'s> {
         self.close_down_to(0)?;
         let top = self.open.pop().expect("a path has a station");
         match self.read_station(top)? {
-            Part::Files(settings, device) => Ok((Some(settings), device)),
-            Part::Device(device) => Ok((None, Some(device))),
+            Part::Files(settings, devices) => Ok((Some(settings), devices)),
+            Part::Device(device) => Ok((None, vec![device])),
             Part::Flash(_) => unreachable!("flash carries no workload"),
         }
     }
@@ -223,8 +233,8 @@ impl<'s> Tree<'s> {
                 let settings = read(&term, &below)?;
                 Part::Device(DeviceNode::new(term, station.offers, settings, below))
             }
-            Read::Volume(read) => Part::Files(FileSystemSettings::Own(read(&term)?), devices(below).pop()),
-            Read::Kernel(read) => Part::Files(FileSystemSettings::Kernel(read(&term)?), devices(below).pop()),
+            Read::Volume(read) => Part::Files(FileSystemSettings::Own(read(&term)?), devices(below)),
+            Read::Kernel(read) => Part::Files(FileSystemSettings::Kernel(read(&term)?), devices(below)),
         })
     }
 }
@@ -281,6 +291,13 @@ mod tests {
             ("cache/conv+conv+conv:size=2G", "conv:size=2G", "cache takes at most 2 devices"),
             ("cache:access=2us/conv+conv", "2us", "leave it out"),
             ("cache:policy=mru/conv", "mru", "lru, fifo or clock"),
+            ("sfs/conv+conv:size=2G", "conv:size=2G", "sfs takes one device"),
+            ("sfs/zns+conv", "conv", "sfs takes one device"),
+            ("kernel-ext4/conv+conv:size=2G", "conv:size=2G", "kernel-ext4 takes one device"),
+            ("ext/conv+zns", "zns", "ext takes cache, dm-zoned, page, dftl, fast, superblock or conv"),
+            ("ext/page/nand+znss", "znss", "did you mean zns?"),
+            ("ext/conv+conv+conv:size=2G", "conv:size=2G", "ext takes at most 2 devices"),
+            ("ext/conv:size=1G+conv:size=8Q", "8Q", "a size from"),
         ] {
             let error = Path::read(text).expect_err(text);
             assert_eq!(&text[error.span.clone()], pointed, "{text}: {error}");
@@ -297,6 +314,9 @@ mod tests {
             "cache/conv:size=64M+dm-zoned/conv+zns",
             "dm-zoned/cache/conv+zns",
             "dm-zoned/page/nand+zns:size=1G",
+            "ext/page/nand:size=1G+conv:size=128M",
+            "ext/cache/conv+conv:size=2G+conv:size=128M",
+            "ext:data=journal/conv+dm-zoned:journal-zone/conv:size=1G+zns:size=4G,zone=64M",
         ] {
             let path = Path::read(text).unwrap();
             assert_eq!(Path::read(&path.in_full).unwrap().in_full, path.in_full, "{text}");
@@ -321,7 +341,7 @@ mod tests {
             ("sfs/cache/cache/conv+page/nand", "cache(cache(conv page))"),
             ("dm-zoned/page/nand+zns", "dm-zoned(page zns)"),
         ] {
-            assert_eq!(names(&Path::read(text).unwrap().device.unwrap()), tree, "{text}");
+            assert_eq!(names(Path::read(text).unwrap().device().unwrap()), tree, "{text}");
         }
     }
 

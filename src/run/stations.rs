@@ -136,7 +136,9 @@ impl Station {
 /// All stations, from the top of a path to the bottom.
 pub static STATIONS: &[Station] = &[
     Station::volume(&sfs::KIND, one(BLOCKS_OR_ZONES), |term| Ok(Arc::new(SfsSettings::read(term)?))),
-    Station::volume(&ext::KIND, one(BLOCKS), |term| Ok(Arc::new(ExtSettings::read(term)?))),
+    Station::volume(&ext::KIND, Below { takes: BLOCKS, count: (1, 2), example: None }, |term| {
+        Ok(Arc::new(ExtSettings::read(term)?))
+    }),
     Station::volume(&tree::KIND, NOTHING, |term| Ok(Arc::new(TreeSettings::read(term)?))),
     Station::of_kernel(&kernel::EXT4, |term| kernel_settings(term, KernelFileSystem::Ext4, &kernel::EXT4)),
     Station::of_kernel(&kernel::BTRFS, |term| kernel_settings(term, KernelFileSystem::Btrfs, &kernel::BTRFS)),

@@ -22,7 +22,7 @@ pub fn make_volume(
         return make_file_system(path, &making, wall_origin_ns, owner);
     }
     check_kernel(path)?;
-    if !path.device.as_ref().is_some_and(DeviceNode::has_volume) {
+    if !path.device().is_some_and(DeviceNode::has_volume) {
         return Err(OpenError::no_volume(path, "there is no file system of this program and no dm-zoned in it"));
     }
     make_medium(path, &making).map(drop)
@@ -40,7 +40,7 @@ fn check_kernel(path: &Path) -> Result<(), OpenError> {
 /// The devices of the dm-zoned at the top of a path, and its options.
 fn open(path: &Path) -> Result<(&ZonedSettings, Devices), OpenError> {
     check_kernel(path)?;
-    let zoned = path.device.as_ref().and_then(|device| Some((device, device.settings::<ZonedSettings>()?)));
+    let zoned = path.device().and_then(|device| Some((device, device.settings::<ZonedSettings>()?)));
     let Some((device, settings)) = zoned else {
         return Err(OpenError::no_volume(path, "there is no dm-zoned on its top"));
     };

@@ -1,9 +1,10 @@
-//! Power is cut at any operation of the device. What is left is replayed by this program, again after further cuts, and by
+//! Power is cut at any operation of the device, or of both if the journal has its own. What is left is replayed by this program, again after further cuts, and by
 //! the kernel: e2fsck finds nothing, both see the same files, and what was synced is there.
 //!
 //! `EXT_CRASHES` sets the number of cuts of each mode.
 
-use crate::image::{Image, call, can_mount};
+use crate::image::{Image, call, can_mount, program};
+use crate::pair::Pair;
 use crate::power_cut::{Disk, Power};
 use crate::walk::{assert_same, of_directory, of_volume};
 use flashpath::device::Medium;
@@ -19,6 +20,8 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 const BLOCKS: u64 = 16 << 8;
+/// Little more than the least, so that the log goes round.
+const JOURNAL_BLOCKS: u64 = (4 << 8) + 20;
 const BLOCK: usize = 4096;
 
 fn mounting() -> Mounting {
@@ -29,9 +32,46 @@ fn settings(data: &str) -> ExtSettings {
     ExtSettings::read(&parse_term(&format!("ext:data={data},dirty=1M")).unwrap()).unwrap()
 }
 
-fn open(disk: &Disk, settings: &ExtSettings) -> Arc<dyn Volume> {
-    let medium = Medium::Blocks(Box::new(disk.clone()));
-    settings.open(medium, &mounting(), Access::IfWhole).unwrap_or_else(|error| panic!("{error}"))
+/// The devices of a volume, which lose power together.
+struct Disks {
+    volume: Disk,
+    journal: Option<Disk>,
+}
+
+impl Disks {
+    /// Blocks of a journal's own device may be torn, and those of the volume then, too, but for its superblock.
+    fn new(power: &Power, is_external: bool) -> Disks {
+        let journal = is_external.then(|| Disk::new(power, JOURNAL_BLOCKS, JOURNAL_BLOCKS));
+        let volume = Disk::new(power, BLOCKS, if is_external { BLOCKS } else { 0 });
+        volume.never_tears(0);
+        Disks { volume, journal }
+    }
+
+    fn media(&self) -> Vec<Medium> {
+        let disks = [&self.volume].into_iter().chain(&self.journal);
+        disks.map(|disk| Medium::Blocks(Box::new(disk.clone()))).collect()
+    }
+
+    fn lose_power(&self, random: &mut Random) {
+        self.volume.lose_power(random);
+        self.journal.iter().for_each(|disk| disk.lose_power(random));
+    }
+
+    /// The devices as images.
+    fn images(&self) -> (Image, Option<Image>) {
+        (image_of(&self.volume, BLOCKS), self.journal.as_ref().map(|disk| image_of(disk, JOURNAL_BLOCKS)))
+    }
+
+    fn open(&self, settings: &ExtSettings) -> Arc<dyn Volume> {
+        settings.open(self.media(), &mounting(), Access::IfWhole).unwrap_or_else(|error| panic!("{error}"))
+    }
+}
+
+/// What `e2fsck -fn` finds; `None` if nothing.
+fn findings(images: &(Image, Option<Image>)) -> Option<String> {
+    let (volume, Some(journal)) = images else { return images.0.findings() };
+    let output = program("e2fsck").args(["-fn", "-j", &journal.text(), &volume.text()]).output().unwrap();
+    (!output.status.success()).then(|| format!("{output:?}"))
 }
 
 /// What must be there after a crash: the bytes of files that were synced and not touched again.
@@ -84,11 +124,11 @@ fn work(volume: &dyn Volume, random: &mut Random, promised: &mut Promised) -> Re
     Ok(())
 }
 
-/// The device as an image.
-fn image_of(disk: &Disk) -> Image {
-    let image = Image::of_bytes(BLOCKS * BLOCK as u64);
+/// A device as an image.
+fn image_of(disk: &Disk, blocks: u64) -> Image {
+    let image = Image::of_bytes(blocks * BLOCK as u64);
     let file = OpenOptions::new().write(true).open(image.path()).unwrap();
-    for block in 0..BLOCKS {
+    for block in 0..blocks {
         let bytes = disk.bytes(block);
         if bytes.iter().any(|byte| *byte != 0) {
             file.write_all_at(&bytes, block * BLOCK as u64).unwrap();
@@ -109,30 +149,29 @@ fn check_promises(volume: &dyn Volume, promised: &Promised, what: &str) {
 }
 
 /// Cuts the power once, `cuts` times in a row on the same volume.
-fn crash(data: &str, seed: u64) {
-    let what = format!("data={data}, seed {seed}");
+fn crash(data: &str, is_external: bool, seed: u64) {
+    let what = format!("data={data}, external {is_external}, seed {seed}");
     let settings = settings(data);
     let mut random = Random::new(seed, "crashes");
     let power = Power::new();
-    let disk = Disk::new(&power, BLOCKS, 0);
-    let volume = settings.create(Some(Medium::Blocks(Box::new(disk.clone()))), &mounting()).unwrap();
+    let disks = Disks::new(&power, is_external);
+    let volume = settings.create(disks.media(), &mounting()).unwrap();
     let mut promised = Promised::default();
     power.cut_after(20 + random.below(1500));
     work(&*volume, &mut random, &mut promised).expect_err("the power fails");
     assert!(power.is_off(), "{what}: nothing else fails");
     drop(volume);
-    disk.lose_power(&mut random);
+    disks.lose_power(&mut random);
     power.restore();
     // Cuts while it is mounted again.
     for _ in 0..random.below(3) {
         power.cut_after(random.below(30));
-        let medium = Medium::Blocks(Box::new(disk.clone()));
-        drop(settings.open(medium, &mounting(), Access::IfWhole));
-        disk.lose_power(&mut random);
+        drop(settings.open(disks.media(), &mounting(), Access::IfWhole));
+        disks.lose_power(&mut random);
         power.restore();
     }
-    let left = image_of(&disk);
-    let volume = open(&disk, &settings);
+    let left = disks.images();
+    let volume = disks.open(&settings);
     check_promises(&*volume, &promised, &what);
     if data != "writeback" {
         check_no_foreign(&*volume, &what);
@@ -140,11 +179,13 @@ fn crash(data: &str, seed: u64) {
     let ours = of_volume(&*volume);
     call(|call| volume.unmount(call)).unwrap_or_else(|error| panic!("{what}: {error}"));
     drop(volume);
-    if let Some(findings) = image_of(&disk).findings() {
+    if let Some(findings) = findings(&disks.images()) {
         panic!("{what}: e2fsck -fn: {findings}");
     }
-    let mounted = left.mount("");
-    let theirs = of_directory(&mounted.directory);
+    let theirs = match left {
+        (volume, Some(journal)) => of_directory(&Pair { volume, journal }.mount("").volume.directory),
+        (volume, None) => of_directory(&volume.mount("").directory),
+    };
     // Times of deletion differ: the kernel frees orphans at its own time, which no file shows.
     assert_same(&ours, &theirs, &format!("{what}, by the kernel"));
 }
@@ -179,20 +220,29 @@ fn cuts() -> u64 {
 #[test]
 fn after_any_cut_of_power_an_ordered_volume_is_whole_and_shows_no_foreign_bytes() {
     if can_mount() {
-        (0..cuts()).for_each(|seed| crash("ordered", seed));
+        (0..cuts()).for_each(|seed| crash("ordered", false, seed));
     }
 }
 
 #[test]
 fn after_any_cut_of_power_a_volume_that_journals_data_is_whole_and_shows_no_foreign_bytes() {
     if can_mount() {
-        (0..cuts()).for_each(|seed| crash("journal", 100 + seed));
+        (0..cuts()).for_each(|seed| crash("journal", false, 100 + seed));
     }
 }
 
 #[test]
 fn after_any_cut_of_power_a_writeback_volume_has_whole_metadata() {
     if can_mount() {
-        (0..cuts()).for_each(|seed| crash("writeback", 200 + seed));
+        (0..cuts()).for_each(|seed| crash("writeback", false, 200 + seed));
+    }
+}
+
+#[test]
+fn after_any_cut_of_power_a_volume_and_its_journal_on_another_device_go_together() {
+    if can_mount() {
+        for (at, data) in ["ordered", "journal", "writeback"].into_iter().enumerate() {
+            (0..cuts()).for_each(|seed| crash(data, true, 1000 * (1 + at as u64) + seed));
+        }
     }
 }

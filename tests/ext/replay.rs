@@ -8,14 +8,14 @@ use flashpath::fs::station::Access;
 use std::fs;
 
 /// A copy of an image as it is now, mounted or not: what a crash would leave.
-fn copied(image: &Image) -> Image {
+pub fn copied(image: &Image) -> Image {
     let copy = Image::of_bytes(0);
     let copied = program("cp").arg("--sparse=always").arg(image.path()).arg(copy.path()).status().unwrap();
     assert!(copied.success());
     copy
 }
 
-fn needs_recovery(image: &Image) -> bool {
+pub fn needs_recovery(image: &Image) -> bool {
     let said = String::from_utf8(program("dumpe2fs").arg("-h").arg(image.path()).output().unwrap().stdout).unwrap();
     said.lines().any(|line| line.starts_with("Filesystem features") && line.contains("needs_recovery"))
 }

@@ -1,14 +1,22 @@
 //! Volumes of stamps: the same code in a simulation, with its labels and causes.
 
 use crate::image::call;
+use flashpath::device::Account;
 use flashpath::fs::Durable;
 use flashpath::fs::volume::{FileKind, Hold, InodeNumber, NewFile};
-use flashpath::label::{Cause, Content};
+use flashpath::label::{Cause, Content, Label, Tally};
 use flashpath::run::{Path, simulated_file_system};
 
 /// Blocks of a volume on a drive by cause and content, when files were written and synced one by one.
 fn counted(data: &str) -> impl Fn(Cause, Content) -> u64 {
-    let path = Path::read(&format!("ext:data={data},journal-size=4M/page/nand:size=64M,timing=off")).unwrap();
+    let account = worked(&format!("ext:data={data},journal-size=4M/page/nand:size=64M,timing=off"));
+    assert_eq!(account.sent.total(), account.below[0].received.total(), "what is sent is received");
+    move |cause, content| account.sent.get(cause, content)
+}
+
+/// The account of a volume in which files were written and synced one by one.
+fn worked(path: &str) -> Account {
+    let path = Path::read(path).unwrap();
     let volume = simulated_file_system(&path, 3).unwrap();
     for number in 0..600u32 {
         let name = format!("{number}").into_bytes();
@@ -25,9 +33,23 @@ fn counted(data: &str) -> impl Fn(Cause, Content) -> u64 {
         while call(|call| volume.work(call)).unwrap().is_some_and(|at| at.0 == 0) {}
     }
     call(|call| volume.sync(call)).unwrap();
-    let account = call(|call| volume.account(call)).unwrap();
-    assert_eq!(account.sent.total(), account.below[0].received.total(), "what is sent is received");
-    move |cause, content| account.sent.get(cause, content)
+    call(|call| volume.account(call)).unwrap()
+}
+
+#[test]
+fn a_simulated_volume_with_a_journal_of_its_own_writes_the_journal_there_and_nothing_else() {
+    let inline = counted("ordered");
+    let path = "ext:data=ordered,journal-size=4M/page/nand:size=64M,timing=off+conv:size=8M,timing=off";
+    let account = worked(path);
+    let [volume, journal] = &account.below[..] else { panic!("two devices: {:?}", account.below) };
+    assert_eq!((volume.station, journal.station), ("page", "conv"));
+    let logged = |account: &Account| account.received.of(Label::first(Cause::JournalCommit, Content::Journal));
+    assert_eq!((logged(volume), logged(journal)), (0, journal.received.total()), "all of it, and nothing else");
+    // Its two superblocks are more.
+    let (here, there) = (logged(journal), inline(Cause::JournalCommit, Content::Journal));
+    assert!(here.abs_diff(there) <= 8, "{here} blocks on a device of its own, {there} in the volume");
+    let both: Tally = volume.received.entries().chain(journal.received.entries()).collect();
+    assert_eq!(account.sent, both, "each block that was sent was received by one of them");
 }
 
 #[test]

@@ -22,7 +22,7 @@ fn files() -> (InProcess, FailingDisk) {
     let settings = ConvSettings::read(&parse_term("conv:image=unused,timing=off").unwrap()).unwrap();
     let device = Conventional::open_on(Box::new(disk.clone()), &settings).unwrap();
     let settings = SfsSettings::read(&parse_term("sfs:segment=256K").unwrap()).unwrap();
-    let volume = settings.create(Some(Medium::Blocks(Box::new(device))), &Mounting::at(1, 0)).unwrap();
+    let volume = settings.create(vec![Medium::Blocks(Box::new(device))], &Mounting::at(1, 0)).unwrap();
     (InProcess::new(volume), disk)
 }
 

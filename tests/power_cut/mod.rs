@@ -129,8 +129,9 @@ pub struct Disk(Arc<Mutex<DiskState>>, Power);
 #[derive(Clone)]
 struct DiskState {
     blocks: u64,
-    /// The blocks below this one may be torn.
+    /// The blocks below this one may be torn, but for one.
     torn_below: u64,
+    never_torn: Option<u64>,
     live: BTreeMap<u64, Block>,
     durable: BTreeMap<u64, Block>,
     /// Since the last flush, in order.
@@ -144,6 +145,7 @@ impl Disk {
         let state = DiskState {
             blocks,
             torn_below,
+            never_torn: None,
             live: BTreeMap::new(),
             durable: BTreeMap::new(),
             pending: Vec::new(),
@@ -153,18 +155,24 @@ impl Disk {
         Disk(Arc::new(Mutex::new(state)), power.clone())
     }
 
+    /// This block is kept whole, old or new.
+    pub fn never_tears(&self, block: u64) {
+        self.0.lock().unwrap().never_torn = Some(block);
+    }
+
     /// Applies a random part of the unflushed operations.
     pub fn lose_power(&self, random: &mut Random) {
         let mut state = self.0.lock().unwrap();
         let luck = Luck::of(random, state.pending.len());
         for (at, (block, new)) in std::mem::take(&mut state.pending).into_iter().enumerate() {
+            let may_tear = block < state.torn_below && state.never_torn != Some(block);
             let fate = match luck {
                 Luck::Nothing => 0,
                 Luck::Everything => 1,
                 Luck::AllBut(lost) if at != lost => 1,
-                Luck::AllBut(_) if block >= state.torn_below => 0,
+                Luck::AllBut(_) if !may_tear => 0,
                 Luck::AllBut(_) => 2 * random.below(2),
-                Luck::Each => random.below(if block < state.torn_below { 3 } else { 2 }),
+                Luck::Each => random.below(if may_tear { 3 } else { 2 }),
             };
             let left = match fate {
                 0 => continue,

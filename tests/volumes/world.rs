@@ -11,13 +11,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 pub const ROOT: InodeNumber = InodeNumber::ROOT;
 /// Every file system, in memory.
-pub const VOLUMES: [&str; 6] = [
+pub const VOLUMES: [&str; 8] = [
     "tree:size=48M",
     "sfs:segment=256K/conv:size=64M,timing=off",
     "sfs/zns:size=128M,zone=1M,timing=off",
     "sfs:segment=256K,fsync=checkpoint/cache:size=1M/conv:size=64M",
     "ext/conv:size=64M,timing=off",
     "ext:data=journal/conv:size=64M,timing=off",
+    "ext/conv:size=64M,timing=off+conv:size=16M,timing=off",
+    "ext:data=journal/conv:size=64M,timing=off+cache:size=1M/conv:size=16M",
 ];
 
 /// A user with one group.

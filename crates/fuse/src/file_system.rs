@@ -649,7 +649,7 @@ mod tests {
     fn a_directory_is_large_from_512_names_on() {
         let path = run::Path::read("tree").unwrap();
         let settings: &dyn VolumeSettings = path.volume_settings().unwrap();
-        let posix = Posix::new(settings.create(None, &Mounting::at(1, 0)).unwrap(), Usage::default());
+        let posix = Posix::new(settings.create(Vec::new(), &Mounting::at(1, 0)).unwrap(), Usage::default());
         let task = Task::at(Time(1));
         let call = Call::by_root(&task);
         let made = CreateRequest { kind: FileKind::Regular, mode: 0o644, device: 0, target: &[] };

@@ -13,6 +13,9 @@ pub enum OpenExtError {
     /// The volume has features that are not known here.
     #[error("the volume has features that cannot be read here: {0}")]
     Unreadable(String),
+    /// The journal's device is missing, or is not that of the volume.
+    #[error("the journal's device: {0}")]
+    JournalDevice(String),
     /// The volume has something that is not done here.
     #[error("{0}")]
     Unsupported(String),

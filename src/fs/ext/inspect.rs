@@ -30,7 +30,10 @@ struct Numbers {
 
 #[derive(Serialize)]
 struct JournalNumbers {
+    /// The file that it lies in; 0 if it has a device of its own.
     inode: u32,
+    /// The UUID of that device.
+    device: Option<String>,
     blocks: u32,
     runs: Vec<(u64, u64)>,
     sequence: u32,
@@ -55,7 +58,8 @@ struct GroupRow {
     has_inode_bitmap: bool,
 }
 
-fn uuid(bytes: [u8; 16]) -> String {
+/// A UUID as text.
+pub fn uuid(bytes: [u8; 16]) -> String {
     let mut text = String::new();
     for (at, byte) in bytes.into_iter().enumerate() {
         if [4, 6, 8, 10].contains(&at) {
@@ -89,19 +93,14 @@ impl Ext {
                 has_inode_bitmap: !(covers && descriptor.has(flag::NO_INODES)),
             });
         }
-        let journal = match self.shape.journal_inode {
-            0 => None,
-            inode => {
-                let log = self.find_log(&task)?;
-                Some(JournalNumbers {
-                    inode,
-                    blocks: log.superblock.blocks(),
-                    runs: log.runs.iter().map(|run| (run.start, run.end - run.start)).collect(),
-                    sequence: log.superblock.sequence(),
-                    start: log.superblock.start(),
-                })
-            }
-        };
+        let journal = self.find_log(&task)?.map(|log| JournalNumbers {
+            inode: self.shape.journal_inode,
+            device: self.journal_media.is_some().then(|| uuid(log.superblock.uuid())),
+            blocks: log.superblock.blocks(),
+            runs: log.place.runs.iter().map(|run| (run.start, run.end - run.start)).collect(),
+            sequence: log.superblock.sequence(),
+            start: log.superblock.start(),
+        });
         let superblock = &self.head.get_mut().superblock;
         let numbers = Numbers {
             label: String::from_utf8_lossy(superblock.label()).into_owned(),
@@ -146,7 +145,11 @@ fn summary(numbers: &Numbers) -> String {
                 0 => "empty".to_string(),
                 start => format!("from block {start} of it, transaction {}", journal.sequence),
             };
-            line("journal", format!("{} blocks in {} runs, {state}", journal.blocks, journal.runs.len()));
+            let place = match &journal.device {
+                Some(uuid) => format!("on a device of its own, {uuid}"),
+                None => format!("in {} runs", journal.runs.len()),
+            };
+            line("journal", format!("{} blocks {place}, {state}", journal.blocks));
         }
         None => line("journal", "none".to_string()),
     }

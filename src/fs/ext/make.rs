@@ -23,11 +23,12 @@ use super::format::inode::{Inode, Stamp, flag};
 use super::format::log::{LogSuperblock, feature};
 use super::format::shape::{JOURNAL, ROOT, Shape};
 use super::format::superblock::{LENGTH, MAGIC, PLACE, Superblock, state};
-use super::journal::TransactionId;
-use super::media::Media;
+use super::journal::{LogPlace, TransactionId};
+use super::journal_device::{self, first_record};
+use super::media::{Below, Media};
 use super::recovery::FoundLog;
 use super::{Ext, ExtSettings};
-use crate::device::Medium;
+use crate::device::{BlockDevice, Medium};
 use crate::fs::station::Mounting;
 use crate::fs::volume::{FileKind, Timestamp};
 use crate::label::{Cause, Content, Label};
@@ -37,6 +38,7 @@ use crate::time::Time;
 use crate::units::BLOCK_BYTES;
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 const INODE_BYTES: u16 = 256;
 const EXTRA_BYTES: u16 = 32;
@@ -47,6 +49,12 @@ const LOST_AND_FOUND: u32 = 11;
 const FLEXIBLE_LOG: u8 = 4;
 /// Blocks of data that a last group has at least; one with fewer is left out.
 const LEAST_DATA: u64 = 64;
+/// Blocks of a new log.
+const LEAST_LOG: u64 = 1024;
+/// Bytes of a log on a device of its own, unless `journal-size=` says more.
+const MOST_BY_ITSELF: u64 = 128 << 20;
+/// The features of a new log.
+const LOG_FEATURES: u32 = feature::REVOKES | feature::WIDE | feature::SUMS_V3;
 const LABEL: Label = Label::first(Cause::Checkpoint, Content::Metadata);
 
 /// A volume that is being made.
@@ -62,19 +70,33 @@ struct Maker<'m> {
     settings: &'m ExtSettings,
 }
 
+/// A log that is being made.
+struct NewLog {
+    superblock: LogSuperblock,
+    /// Its blocks on the volume's device; none if it has a device of its own.
+    runs: Vec<Range<u64>>,
+}
+
 impl Ext {
-    /// Makes an empty volume on a medium, and mounts it.
-    pub fn create(medium: Medium, settings: &ExtSettings, mounting: &Mounting) -> Result<Ext, OpenExtError> {
-        let Medium::Blocks(device) = medium else {
-            return Err(OpenExtError::Unsupported("ext stands on blocks that can be written in any order".to_string()));
-        };
+    /// Makes an empty volume on these devices, and mounts it.
+    pub fn create(below: Vec<Medium>, settings: &ExtSettings, mounting: &Mounting) -> Result<Ext, OpenExtError> {
+        let Below { volume: device, journal } = Below::of(below)?;
         let task = Task::at(Time::ZERO);
         let block_bytes = settings.block_bytes as usize;
         if device.block_width() != BLOCK_BYTES as usize && block_bytes != BLOCK_BYTES as usize {
             return Err(OpenExtError::Unsupported("a stamp stands for a block of 4K: leave block= away".to_string()));
         }
         let media = Media::new(device, block_bytes);
-        let superblock = first_superblock(media.size_bytes(), settings, mounting)?;
+        let on_device = journal.as_ref().map(|device| new_log_on_device(&**device, settings, mounting)).transpose()?;
+        let in_volume =
+            if on_device.is_some() { 0 } else { journal_blocks(media.size_bytes() / settings.block_bytes, settings) };
+        let mut superblock = first_superblock(media.size_bytes(), in_volume, settings, mounting)?;
+        let on_device = on_device.map(|log| log.on_device(first_record(block_bytes), superblock.uuid()));
+        if let Some(log) = &on_device {
+            superblock.set_bytes(208, &log.uuid());
+            superblock.set32(224, 0);
+            superblock.sum();
+        }
         let shape = Shape::of(&superblock, media.size_bytes()).map_err(OpenExtError::Superblock)?;
         let mut maker = Maker {
             descriptors: vec![Descriptor::default(); shape.groups as usize],
@@ -85,26 +107,31 @@ impl Ext {
             superblock,
             settings,
         };
-        let log = maker.make()?;
+        let log = maker.make(on_device)?;
         for (block, bytes) in &maker.blocks {
             media.write_metadata(&task, *block, bytes, LABEL)?;
         }
         media.flush(&task)?;
-        let mut ext = Ext::on(media, maker.superblock, settings, mounting)?;
+        let mut ext = Ext::on(media, journal, maker.superblock, settings, mounting)?;
         for (block, bytes) in maker.blocks {
             ext.blocks.set(block, bytes.into());
             ext.blocks.release(block);
         }
         ext.sum_groups(&task)?;
         let next = TransactionId(log.superblock.sequence());
-        ext.begin_journal(&task, log, next)?;
+        let place = match &ext.journal_media {
+            Some(media) => journal_device::make(&task, media, &log.superblock, mounting.origin)?,
+            None => LogPlace::in_file(Arc::clone(&ext.media), log.runs).expect("a new log has blocks"),
+        };
+        ext.begin_journal(&task, FoundLog { superblock: log.superblock, place }, next)?;
         Ok(ext)
     }
 }
 
-/// The numbers of a new volume on a device of so many bytes.
+/// The numbers of a new volume on a device of so many bytes, of which a journal takes so many blocks.
 fn first_superblock(
     device_bytes: u64,
+    journal: u64,
     settings: &ExtSettings,
     mounting: &Mounting,
 ) -> Result<Superblock, OpenExtError> {
@@ -124,7 +151,6 @@ fn first_superblock(
         groups -= 1;
         blocks = first + groups * group_blocks;
     }
-    let journal = journal_blocks(blocks, settings);
     let needed = first + (groups * (2 + table)) + 1 + descriptors + journal + LEAST_DATA;
     if blocks < needed {
         let what = format!("the device has {blocks} blocks of {block} bytes, and a volume takes {needed} at least");
@@ -205,13 +231,46 @@ fn journal_blocks(blocks: u64, settings: &ExtSettings) -> u64 {
         524_288..4_194_304 => 16_384,
         _ => 32_768,
     };
-    settings.journal_bytes.map_or(by_size, |bytes| (bytes / settings.block_bytes).clamp(1024, 1 << 20))
+    settings.journal_bytes.map_or(by_size, |bytes| (bytes / settings.block_bytes).clamp(LEAST_LOG, 1 << 20))
+}
+
+/// The superblock of a new log on a device of its own: it takes as much of it as `journal-size=` says, or all, up to
+/// [`MOST_BY_ITSELF`].
+fn new_log_on_device(
+    device: &dyn BlockDevice,
+    settings: &ExtSettings,
+    mounting: &Mounting,
+) -> Result<LogSuperblock, OpenExtError> {
+    let device_bytes = device.blocks() * BLOCK_BYTES;
+    let (block, before) = (settings.block_bytes, u64::from(first_record(settings.block_bytes as usize)) - 1);
+    let bytes = settings.journal_bytes.unwrap_or(device_bytes.min(MOST_BY_ITSELF));
+    // As many records as a log of this size has in a file.
+    let blocks = (bytes / block + before).min(device_bytes / block);
+    if bytes > device_bytes || blocks < LEAST_LOG + before {
+        let least = (LEAST_LOG + before) * block;
+        let what = format!("it has {device_bytes} bytes; this journal would take {bytes}, and {least} are the least");
+        return Err(OpenExtError::JournalDevice(what));
+    }
+    let mut number = [0; 16];
+    let mut random = Random::new(mounting.seed, "ext journal");
+    number.fill_with(|| random.below(256) as u8);
+    // A random UUID: version 4.
+    (number[6], number[8]) = (number[6] & 0x0F | 0x40, number[8] & 0x3F | 0x80);
+    Ok(LogSuperblock::new(settings.block_bytes as u32, blocks as u32, LOG_FEATURES, number))
 }
 
 impl Maker<'_> {
-    fn make(&mut self) -> Result<FoundLog, OpenExtError> {
+    fn make(&mut self, on_device: Option<LogSuperblock>) -> Result<NewLog, OpenExtError> {
         self.place_groups()?;
-        let log = self.place_journal()?;
+        let log = match on_device {
+            Some(superblock) => {
+                // The block of its inode is in use, and the inode is not.
+                let (place, _) = self.place_of_inode(JOURNAL);
+                self.blocks.entry(place).or_insert_with(|| vec![0; self.shape.block_bytes]);
+                NewLog { superblock, runs: Vec::new() }
+            }
+            None => self.place_journal()?,
+        };
         self.place_directories()?;
         self.finish_groups();
         self.finish_superblocks();
@@ -280,6 +339,13 @@ impl Maker<'_> {
         inode
     }
 
+    /// The block of an inode in the first table, and its first byte there.
+    fn place_of_inode(&self, number: u32) -> (u64, usize) {
+        let in_block = self.shape.inodes_of_block();
+        let place = self.descriptors[0].inode_table + u64::from((number - 1) / in_block);
+        (place, ((number - 1) % in_block) as usize * self.shape.inode_bytes)
+    }
+
     /// Puts an inode with these runs into the first table.
     fn put_inode(&mut self, number: u32, mut inode: Inode, runs: &[Range<u64>]) {
         let mut first = 0;
@@ -293,15 +359,13 @@ impl Maker<'_> {
         inode.set_size(first * self.shape.block_bytes as u64);
         Node::Leaf(extents).write(inode.map_mut(), false);
         inode.sum(number, self.shape.checksums);
-        let in_block = self.shape.inodes_of_block();
-        let place = self.descriptors[0].inode_table + u64::from((number - 1) / in_block);
-        let at = ((number - 1) % in_block) as usize * self.shape.inode_bytes;
+        let (place, at) = self.place_of_inode(number);
         let block = self.blocks.entry(place).or_insert_with(|| vec![0; self.shape.block_bytes]);
         block[at..at + inode.bytes().len()].copy_from_slice(inode.bytes());
     }
 
     /// The journal, in the middle of the volume.
-    fn place_journal(&mut self) -> Result<FoundLog, OpenExtError> {
+    fn place_journal(&mut self) -> Result<NewLog, OpenExtError> {
         let mut left = journal_blocks(self.shape.blocks, self.settings);
         let mut runs: Vec<Range<u64>> = Vec::new();
         while left > 0 {
@@ -318,22 +382,19 @@ impl Maker<'_> {
             return Err(OpenExtError::Unsupported("the journal would lie in more than four runs".to_string()));
         }
         let blocks: u64 = runs.iter().map(|run| run.end - run.start).sum();
-        let features = feature::REVOKES | feature::WIDE | feature::SUMS_V3;
         let superblock =
-            LogSuperblock::new(self.shape.block_bytes as u32, blocks as u32, features, self.superblock.uuid());
+            LogSuperblock::new(self.shape.block_bytes as u32, blocks as u32, LOG_FEATURES, self.superblock.uuid());
         let mut block = superblock.bytes().to_vec();
         block.resize(self.shape.block_bytes, 0);
         self.blocks.insert(runs[0].start, block);
         self.put_inode(JOURNAL, self.new_inode(FileKind::Regular, 0o600, 1), &runs);
         self.copy_journal();
-        Ok(FoundLog { superblock, runs })
+        Ok(NewLog { superblock, runs })
     }
 
     /// The copy of the journal's inode in the superblock: its map, and its size.
     fn copy_journal(&mut self) {
-        let in_block = self.shape.inodes_of_block();
-        let place = self.descriptors[0].inode_table + u64::from((JOURNAL - 1) / in_block);
-        let at = ((JOURNAL - 1) % in_block) as usize * self.shape.inode_bytes;
+        let (place, at) = self.place_of_inode(JOURNAL);
         let inode = Inode::new(&self.blocks[&place][at..at + self.shape.inode_bytes]);
         self.superblock.set_bytes(253, &[1]);
         self.superblock.set_bytes(268, inode.map());

@@ -1,9 +1,11 @@
-//! The device below, in blocks of the volume: of 1, 2 or 4 KiB, which may be parts of the device's blocks.
+//! The devices below, in blocks of the volume: of 1, 2 or 4 KiB, which may be parts of a device's blocks. There is one, or
+//! a second one for the journal.
 //!
 //! A device of stamps keeps four bytes of a block. A block of metadata goes there as its checksum, and is never read
 //! back; a block of a file is its stamp.
 
-use crate::device::{Account, BlockDevice, DeviceError, Lba, STAMP_BYTES};
+use super::error::OpenExtError;
+use crate::device::{Account, BlockDevice, DeviceError, Lba, Medium, STAMP_BYTES};
 use crate::label::{Label, Tally};
 use crate::task::{Gate, Task};
 use crate::time::Time;
@@ -16,7 +18,42 @@ const UNIT: usize = BLOCK_BYTES as usize;
 /// Gates for blocks of the device of which a part is written.
 const PART_GATES: usize = 64;
 
-/// The device below, in blocks of the volume.
+/// The devices below a volume.
+pub struct Below {
+    pub volume: Box<dyn BlockDevice>,
+    /// The one that the journal has for itself.
+    pub journal: Option<Box<dyn BlockDevice>>,
+}
+
+impl Below {
+    /// One or two devices: the second is the journal's.
+    pub fn of(media: Vec<Medium>) -> Result<Below, OpenExtError> {
+        let blocks = |medium| match medium {
+            Medium::Blocks(device) => Ok(device),
+            Medium::Zones(_) => {
+                Err(OpenExtError::Unsupported("ext stands on blocks that can be written in any order".to_string()))
+            }
+        };
+        let mut devices = media.into_iter().map(blocks);
+        let (volume, journal) = (devices.next(), devices.next());
+        let volume = volume.expect("the table of stations says that ext stands on a device")?;
+        Ok(Below { volume, journal: journal.transpose()? })
+    }
+}
+
+/// Makes all writes to these devices durable that were answered before. Those that work side by side flush so.
+pub fn flush_all(task: &Task<'_>, devices: &[&Media]) -> Result<(), DeviceError> {
+    let writes: Vec<u64> = devices.iter().map(|media| media.writes.load(Ordering::SeqCst)).collect();
+    task.ask(|at| -> Result<Time, DeviceError> {
+        devices.iter().try_fold(at, |done, media| Ok(done.max(media.device.flush(at)?)))
+    })?;
+    for (media, writes) in devices.iter().zip(writes) {
+        media.flushed.fetch_max(writes, Ordering::SeqCst);
+    }
+    Ok(())
+}
+
+/// A device below, in blocks of the volume.
 pub struct Media {
     device: Box<dyn BlockDevice>,
     block_bytes: usize,
@@ -24,7 +61,7 @@ pub struct Media {
     parts: Vec<Gate<()>>,
     sent: Mutex<Tally>,
     read_blocks: AtomicU64,
-    /// Writes, and writes before the last flush that was answered: what may be lost.
+    /// Writes that were answered, and those of them before the last flush that was answered: the rest may be lost.
     writes: AtomicU64,
     flushed: AtomicU64,
 }
@@ -102,7 +139,13 @@ impl Media {
 
     /// Writes blocks from `first` on, of [`width`](Media::width) bytes each.
     pub fn write(&self, task: &Task<'_>, first: u64, bytes: &[u8], label: Label) -> Result<(), DeviceError> {
+        let written = self.write_blocks(task, first, bytes, label);
+        // A flush that began before the answer does not cover it.
         self.writes.fetch_add(1, Ordering::SeqCst);
+        written
+    }
+
+    fn write_blocks(&self, task: &Task<'_>, first: u64, bytes: &[u8], label: Label) -> Result<(), DeviceError> {
         if self.holds_stamps {
             return self.send(task, first, bytes, label);
         }
@@ -150,10 +193,7 @@ impl Media {
 
     /// Makes all writes durable that were answered before.
     pub fn flush(&self, task: &Task<'_>) -> Result<(), DeviceError> {
-        let writes = self.writes.load(Ordering::SeqCst);
-        task.ask(|at| self.device.flush(at))?;
-        self.flushed.fetch_max(writes, Ordering::SeqCst);
-        Ok(())
+        flush_all(task, &[self])
     }
 
     /// True if something was written since the last flush.
@@ -176,5 +216,75 @@ impl Media {
     /// Closes the device in good order.
     pub fn close(&self, task: &Task<'_>) -> Result<(), DeviceError> {
         task.ask(|at| self.device.close(at))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::Abilities;
+    use crate::device::conv::Conventional;
+    use crate::label::{Cause, Content};
+    use std::sync::{Arc, OnceLock};
+
+    /// A device that is flushed by somebody else while it serves a write.
+    struct FlushedMeanwhile {
+        device: Conventional,
+        media: Arc<OnceLock<Arc<Media>>>,
+    }
+
+    impl BlockDevice for FlushedMeanwhile {
+        fn blocks(&self) -> u64 {
+            self.device.blocks()
+        }
+
+        fn block_width(&self) -> usize {
+            self.device.block_width()
+        }
+
+        fn read(&self, first: Lba, buffer: &mut [u8], at: Time) -> Result<Time, DeviceError> {
+            self.device.read(first, buffer, at)
+        }
+
+        fn write(&self, first: Lba, buffer: &[u8], label: Label, at: Time) -> Result<Time, DeviceError> {
+            if let Some(media) = self.media.get() {
+                media.flush(&Task::at(at))?;
+            }
+            self.device.write(first, buffer, label, at)
+        }
+
+        fn discard(&self, first: Lba, blocks: u64, at: Time) -> Result<Time, DeviceError> {
+            self.device.discard(first, blocks, at)
+        }
+
+        fn flush(&self, at: Time) -> Result<Time, DeviceError> {
+            self.device.flush(at)
+        }
+
+        fn account(&self) -> Account {
+            self.device.account()
+        }
+    }
+
+    impl Abilities for FlushedMeanwhile {
+        fn wrapped(&self) -> Option<&dyn BlockDevice> {
+            None
+        }
+    }
+
+    /// A write was counted before it was answered: a flush of another thread meanwhile made it look durable, so that the
+    /// writer's fsync did not flush.
+    #[test]
+    fn a_write_is_not_durable_by_a_flush_that_began_before_its_answer() {
+        let seen = Arc::new(OnceLock::new());
+        let device = Conventional::in_memory(16, UNIT);
+        let media = Media::new(Box::new(FlushedMeanwhile { device, media: Arc::clone(&seen) }), UNIT);
+        let media = Arc::new(media);
+        assert!(seen.set(Arc::clone(&media)).is_ok());
+        let task = Task::at(Time::ZERO);
+        media.write(&task, 3, &[1; UNIT], Label::first(Cause::HostWrite, Content::Data)).unwrap();
+        assert!(media.is_unflushed(), "the device may still lose it");
+        media.flush(&task).unwrap();
+        assert!(!media.is_unflushed());
     }
 }

@@ -8,6 +8,7 @@
 //! | `media` | the device below, in blocks of the volume |
 //! | `blocks` | blocks in memory |
 //! | `journal` | transactions, and the log that stores them |
+//! | `journal_device` | a device that the journal has for itself: made, and found |
 //! | `files` | inodes, maps, bytes, extended attributes |
 //! | `names` | directories |
 //! | `allocation` | free blocks and inodes |
@@ -24,6 +25,7 @@ mod files;
 pub(crate) mod format;
 mod inspect;
 mod journal;
+mod journal_device;
 mod make;
 mod media;
 mod names;
@@ -59,6 +61,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 pub struct Ext {
     settings: ExtSettings,
     media: Arc<Media>,
+    /// The device that the journal has for itself.
+    journal_media: Option<Arc<Media>>,
     blocks: Arc<Blocks>,
     /// The page cache: clean pages of files, by their blocks on the volume. Who reads or writes one is behind the gate of
     /// its file. A block that is freed may stay: it is written before it is read for another file.
@@ -92,6 +96,8 @@ pub struct Ext {
     /// The time on the wall clock at [`Time::ZERO`].
     origin: Timestamp,
     uuid: [u8; 16],
+    /// The UUID of the journal's own device; zeros if it has none.
+    journal_uuid: [u8; 16],
 }
 
 impl Ext {

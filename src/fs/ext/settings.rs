@@ -53,7 +53,7 @@ pub static KIND: Kind = Kind {
             name: "journal-size",
             values: Values::Size(1 << 20, 1 << 30),
             default: "",
-            about: "the journal of a new volume (not set: 4M to 128M, by the volume's size)",
+            about: "the journal of a new volume (not set: 4M to 128M, by the volume's size; of its own device 128M, or all)",
         },
     ],
 };

@@ -19,9 +19,8 @@ impl VolumeSettings for ExtSettings {
         (self.block_bytes != BLOCK_BYTES).then_some("a stamp stands for a block of 4K: leave block= away")
     }
 
-    fn create(&self, below: Option<Medium>, mounting: &Mounting) -> Result<Arc<dyn Volume>, VolumeFault> {
-        let medium = below.expect("the table of stations says that ext stands on a device");
-        Ok(Arc::new(Ext::create(medium, self, mounting)?))
+    fn create(&self, below: Vec<Medium>, mounting: &Mounting) -> Result<Arc<dyn Volume>, VolumeFault> {
+        Ok(Arc::new(Ext::create(below, self, mounting)?))
     }
 
     fn stored(&self) -> Option<&dyn StoredVolumes> {
@@ -30,12 +29,12 @@ impl VolumeSettings for ExtSettings {
 }
 
 impl StoredVolumes for ExtSettings {
-    fn open(&self, medium: Medium, mounting: &Mounting, access: Access) -> Result<Arc<dyn Volume>, VolumeFault> {
-        Ok(Arc::new(Ext::open(medium, self, mounting, access)?))
+    fn open(&self, below: Vec<Medium>, mounting: &Mounting, access: Access) -> Result<Arc<dyn Volume>, VolumeFault> {
+        Ok(Arc::new(Ext::open(below, self, mounting, access)?))
     }
 
-    fn check(&self, medium: Medium) -> Result<Vec<Damage>, VolumeFault> {
-        let found = Ext::open(medium, self, &Mounting::at(0, 0), Access::ReadOnly)
+    fn check(&self, below: Vec<Medium>) -> Result<Vec<Damage>, VolumeFault> {
+        let found = Ext::open(below, self, &Mounting::at(0, 0), Access::ReadOnly)
             .and_then(|ext| Ok(ext.check_all(&Task::at(Time::ZERO))?));
         match found {
             Err(OpenExtError::Volume(error @ VolumeError::Damaged { .. })) => {
@@ -46,16 +45,16 @@ impl StoredVolumes for ExtSettings {
     }
 
     /// Finds what is wrong, and leaves it: e2fsck puts it right.
-    fn repair(&self, medium: Medium, _mounting: &Mounting) -> Result<RepairOutcome, VolumeFault> {
-        Ok(RepairOutcome { repaired: Vec::new(), left: self.check(medium)? })
+    fn repair(&self, below: Vec<Medium>, _mounting: &Mounting) -> Result<RepairOutcome, VolumeFault> {
+        Ok(RepairOutcome { repaired: Vec::new(), left: self.check(below)? })
     }
 
-    fn mark_lost(&self, medium: Medium, number: [u8; 16]) -> Result<(), VolumeFault> {
-        Ok(Ext::mark_errors(medium, number)?)
+    fn mark_lost(&self, below: Vec<Medium>, number: [u8; 16]) -> Result<(), VolumeFault> {
+        Ok(Ext::mark_errors(below, number)?)
     }
 
-    fn inspect(&self, medium: Medium) -> Result<Inspection, VolumeFault> {
-        let mut ext = Ext::open(medium, self, &Mounting::at(0, 0), Access::ReadOnly)?;
+    fn inspect(&self, below: Vec<Medium>) -> Result<Inspection, VolumeFault> {
+        let mut ext = Ext::open(below, self, &Mounting::at(0, 0), Access::ReadOnly)?;
         Ok(ext.inspection()?)
     }
 }

@@ -73,7 +73,9 @@ impl Ext {
 
     /// A piece of the background work that is due, and when there will be more.
     pub fn work_once(&self, task: &Task<'_>) -> Result<Option<Time>, VolumeError> {
-        let below = self.media.work(task.now())?;
+        let volume = self.media.work(task.now())?;
+        let journals = self.journal_media.as_ref().map_or(Ok(None), |media| media.work(task.now()))?;
+        let below = [volume, journals].into_iter().flatten().min();
         let Ok(journal) = self.journal() else { return Ok(below) };
         if journal.aborted().is_some() {
             return Ok(below);

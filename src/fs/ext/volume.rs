@@ -440,13 +440,22 @@ impl Volume for Ext {
         }
         let ended = self.end(call.task);
         let closed = self.media.close(call.task);
+        let journals = self.journal_media.as_ref().map_or(Ok(()), |media| media.close(call.task));
         ended?;
-        Ok(closed?)
+        closed?;
+        Ok(journals?)
     }
 
     fn account(&self, call: &Call) -> Result<Account, VolumeError> {
         self.turn(call, steps::NONE, |_| {
-            let (below, sent, read_blocks) = self.media.account();
+            let (volume, mut sent, mut read_blocks) = self.media.account();
+            let mut below = vec![volume];
+            if let Some(media) = &self.journal_media {
+                let (journal, sent_there, read_there) = media.account();
+                sent = sent.entries().chain(sent_there.entries()).collect();
+                read_blocks += read_there;
+                below.push(journal);
+            }
             let mut received = Tally::default();
             received.add(Label::host(Content::Data), self.received_blocks.load(Ordering::Relaxed));
             let counts = self.journal().map(Journal::counts).unwrap_or_default();
@@ -456,7 +465,6 @@ impl Volume for Ext {
                 ("blocks logged", counts.logged_blocks),
                 ("blocks revoked", counts.revokes),
             ];
-            let below = vec![below];
             Ok(Account { station: KIND.name, received, sent, read_blocks, events, below, ..Account::default() })
         })
     }
@@ -474,7 +482,7 @@ impl Volume for Ext {
     }
 
     fn is_timed(&self) -> bool {
-        self.media.is_timed()
+        self.media.is_timed() || self.journal_media.as_ref().is_some_and(|media| media.is_timed())
     }
 
     fn timestamp(&self, at: Time) -> Timestamp {

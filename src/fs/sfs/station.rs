@@ -5,6 +5,7 @@ use super::make::Identity;
 use super::segment_table::inspection;
 use super::{Finding, Sfs, SfsSettings, SfsVolume, check, mark_lost, repair, segment_map};
 use crate::device::Medium;
+use crate::device::station::only_medium;
 use crate::fs::station::{Access, Inspection, Mounting, RepairOutcome, StoredVolumes, VolumeFault, VolumeSettings};
 use crate::fs::volume::{Damage, Volume};
 use crate::task::Task;
@@ -55,10 +56,9 @@ impl VolumeSettings for SfsSettings {
         self.memory_bytes.map(|_| reason)
     }
 
-    fn create(&self, below: Option<Medium>, mounting: &Mounting) -> Result<Arc<dyn Volume>, VolumeFault> {
-        let medium = below.expect("in the table of stations, sfs is above a device");
+    fn create(&self, below: Vec<Medium>, mounting: &Mounting) -> Result<Arc<dyn Volume>, VolumeFault> {
         let task = &Task::at(Time::ZERO);
-        let sfs = Sfs::create(task, medium, &self.within(mounting), mounting.into())?;
+        let sfs = Sfs::create(task, only_medium(below), &self.within(mounting), mounting.into())?;
         Ok(Arc::new(SfsVolume::new(sfs, task.now())))
     }
 
@@ -68,7 +68,8 @@ impl VolumeSettings for SfsSettings {
 }
 
 impl StoredVolumes for SfsSettings {
-    fn open(&self, medium: Medium, mounting: &Mounting, access: Access) -> Result<Arc<dyn Volume>, VolumeFault> {
+    fn open(&self, below: Vec<Medium>, mounting: &Mounting, access: Access) -> Result<Arc<dyn Volume>, VolumeFault> {
+        let medium = only_medium(below);
         let (task, settings, identity) = (&Task::at(Time::ZERO), self.within(mounting), mounting.into());
         let opened = match access {
             Access::ReadOnly => Sfs::open(task, medium, &settings, identity, true),
@@ -78,20 +79,20 @@ impl StoredVolumes for SfsSettings {
         Ok(Arc::new(SfsVolume::new(opened?, task.now())))
     }
 
-    fn check(&self, medium: Medium) -> Result<Vec<Damage>, VolumeFault> {
-        Ok(damages(&check(medium, self)?))
+    fn check(&self, below: Vec<Medium>) -> Result<Vec<Damage>, VolumeFault> {
+        Ok(damages(&check(only_medium(below), self)?))
     }
 
-    fn repair(&self, medium: Medium, mounting: &Mounting) -> Result<RepairOutcome, VolumeFault> {
-        let repaired = repair(medium, self, mounting.into())?;
+    fn repair(&self, below: Vec<Medium>, mounting: &Mounting) -> Result<RepairOutcome, VolumeFault> {
+        let repaired = repair(only_medium(below), self, mounting.into())?;
         Ok(RepairOutcome { repaired: damages(&repaired.findings), left: damages(&repaired.left) })
     }
 
-    fn mark_lost(&self, medium: Medium, number: [u8; 16]) -> Result<(), VolumeFault> {
-        Ok(mark_lost(medium, number)?)
+    fn mark_lost(&self, below: Vec<Medium>, number: [u8; 16]) -> Result<(), VolumeFault> {
+        Ok(mark_lost(only_medium(below), number)?)
     }
 
-    fn inspect(&self, medium: Medium) -> Result<Inspection, VolumeFault> {
-        Ok(inspection(&segment_map(medium, self)?))
+    fn inspect(&self, below: Vec<Medium>) -> Result<Inspection, VolumeFault> {
+        Ok(inspection(&segment_map(only_medium(below), self)?))
     }
 }

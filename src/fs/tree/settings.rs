@@ -40,8 +40,8 @@ impl VolumeSettings for TreeSettings {
         &self.written_out
     }
 
-    fn create(&self, below: Option<Medium>, mounting: &Mounting) -> Result<Arc<dyn Volume>, VolumeFault> {
-        debug_assert!(below.is_none(), "in the table of stations, a tree has nothing below");
+    fn create(&self, below: Vec<Medium>, mounting: &Mounting) -> Result<Arc<dyn Volume>, VolumeFault> {
+        debug_assert!(below.is_empty(), "in the table of stations, a tree has nothing below");
         Ok(Arc::new(Tree::new(self.size_bytes, mounting)))
     }
 }

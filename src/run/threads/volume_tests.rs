@@ -84,7 +84,7 @@ fn write(volume: &dyn Volume, call: &Call, file: InodeNumber, block: u64) {
 fn nobody_who_looks_waits_for_writers_cleaning_or_a_checkpoint() {
     let device = Medium::Blocks(Box::new(Slow(Conventional::in_memory(65 * 64, BLOCK_BYTES as usize))));
     let settings = SfsSettings::read(&parse_term("sfs:segment=256K").unwrap()).unwrap();
-    let volume: Arc<dyn Volume> = settings.create(Some(device), &Mounting::at(1, 0)).unwrap();
+    let volume: Arc<dyn Volume> = settings.create(vec![device], &Mounting::at(1, 0)).unwrap();
     let filling = Task::at(Time::ZERO);
     let call = Call::by_root(&filling);
     let file = make(&*volume, &call, b"file");

@@ -16,7 +16,7 @@ pub type JournalZones = Arc<Mutex<Vec<u32>>>;
 pub fn open(path: &Path, seed: u64) -> Result<(Box<dyn BlockDevice>, JournalZones), ReproduceError> {
     let failed = |error: StationError| ReproduceError::failed(error.to_string());
     let wrong = || ReproduceError::failed(format!("{} is not dm-zoned on a conventional device", path.text));
-    let node = path.device.as_ref().ok_or_else(wrong)?;
+    let node = path.device().ok_or_else(wrong)?;
     let settings = node.settings::<ZonedSettings>().ok_or_else(wrong)?;
     let mut devices = Devices::of(node.open_below(Payload::Stamps, seed).map_err(failed)?);
     let zone_blocks = devices.zoned.first().map_or(1, |device| device.shape().zone_blocks);

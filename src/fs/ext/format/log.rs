@@ -4,7 +4,7 @@
 //! head        0 magic 0xC03B3998   4 kind   8 number of the transaction
 //! superblock  0 head   12 block's bytes  16 blocks  20 first block of records  24 first transaction  28 its block, 0: none
 //!             32 error  36 features: compatible, 40 incompatible, 44 read-only  48 UUID (16)  64 users  80 sums (1)
-//!             252 checksum
+//!             252 checksum  256 UUIDs of the file systems whose log it is (48 x 16)
 //! descriptor  0 head   12 tags, each of a block whose copy follows            the last 4 bytes: checksum
 //! tag         0 block (low)   4 flags   8 block (high)   12 checksum of the copy      (checksum v3: 16 bytes)
 //!             0 block (low)   4 checksum (2)   6 flags (2)   8 block (high, with 64bit) (others: 8 or 12; 2 more with v2)
@@ -22,6 +22,7 @@ pub const MAGIC: u32 = 0xC03B_3998;
 pub const SUPERBLOCK_BYTES: usize = 1024;
 const HEAD: usize = 12;
 const SUPERBLOCK_SUM: usize = 252;
+const USERS: usize = 256;
 const COMMIT_SUM: usize = 16;
 const UUID: usize = 16;
 
@@ -103,6 +104,19 @@ impl LogSuperblock {
         made.0[80] = if features & (feature::SUMS_V2 | feature::SUMS_V3) != 0 { 4 } else { 0 };
         made.sum();
         made
+    }
+
+    /// The same on a device of its own: records begin at block `first`, and it is the log of this file system.
+    pub fn on_device(mut self, first: u32, user: [u8; 16]) -> LogSuperblock {
+        put_be32(&mut self.0, 20, first);
+        self.0[USERS..USERS + UUID].copy_from_slice(&user);
+        self.sum();
+        self
+    }
+
+    /// The file systems whose log it is: their number, and the UUID of the first one.
+    pub fn users(&self) -> (u32, [u8; UUID]) {
+        (be32(&self.0, 64), self.0[USERS..USERS + UUID].try_into().expect("16 bytes"))
     }
 
     pub fn bytes(&self) -> &[u8] {

@@ -6,7 +6,8 @@
 //!   40 inodes of a group                     44 mounted at        48 written at         52 mounts (2)  54 most (2)
 //!   56 magic 0xEF53 (2) 58 state (2)         60 on errors (2)     64 checked at         72 system      76 revision
 //!   84 first inode      88 inode's bytes (2) 90 this copy's group 92 features (3 x 4)  104 UUID (16)  120 label (16)
-//!  206 reserved descriptor blocks (2)       224 journal's inode  228 journal's device  232 first orphan
+//!  206 reserved descriptor blocks (2)       208 journal's UUID (16)                    232 first orphan
+//!  224 journal's inode 228 journal's device
 //!  236 hash seed (16)  252 hash (1)         253 type of journal copy (1)               254 descriptor's bytes (2)
 //!  256 mount options   260 first meta group 264 made at          268 copy of the journal inode's blocks (17 x 4)
 //!  336 blocks (high)   340 reserved (high)  344 free (high)      348 extra bytes: least (2), wanted (2)
@@ -89,6 +90,11 @@ impl Superblock {
 
     pub fn uuid(&self) -> [u8; 16] {
         self.0[104..120].try_into().expect("16 bytes")
+    }
+
+    /// The UUID of the device that the journal has for itself; zeros if it has none.
+    pub fn journal_uuid(&self) -> [u8; 16] {
+        self.0[208..224].try_into().expect("16 bytes")
     }
 
     pub fn label(&self) -> &[u8] {

@@ -7,15 +7,15 @@
 //!
 //! The records of a transaction lie one behind the other and go round at the end. Before the commit record there is a flush,
 //! and behind it another: the first makes durable what the transaction relies on, copies and the bytes of files; the
-//! second the commit.
+//! second the commit. If the log has a device of its own, the first is a flush of both devices, and the second of the
+//! log's.
 
-use super::{Log, Transaction, TransactionId};
+use super::{Log, LogPlace, Transaction, TransactionId};
 use crate::fs::ext::format::log::{Dialect, LogSuperblock, Tag};
-use crate::fs::ext::media::Media;
+use crate::fs::ext::media::{Media, flush_all};
 use crate::fs::volume::VolumeError;
 use crate::label::{Cause, Content, Label};
 use crate::task::Task;
-use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 const LABEL: Label = Label::first(Cause::JournalCommit, Content::Journal);
@@ -32,9 +32,9 @@ struct State {
 
 /// A log in jbd2's format.
 pub struct Jbd2 {
-    media: Arc<Media>,
-    /// The log's blocks, in runs.
-    runs: Vec<Range<u64>>,
+    place: LogPlace,
+    /// The volume's device, unless the log lies on it.
+    volume: Option<Arc<Media>>,
     dialect: Dialect,
     /// Blocks of records: from the first one to the end.
     first: u32,
@@ -43,11 +43,12 @@ pub struct Jbd2 {
 }
 
 impl Jbd2 {
-    /// The empty log that lies in these runs of blocks.
-    pub fn new(media: Arc<Media>, runs: Vec<Range<u64>>, superblock: LogSuperblock) -> Jbd2 {
+    /// The empty log of the volume on `media` that lies in this place.
+    pub fn new(media: &Arc<Media>, place: LogPlace, superblock: LogSuperblock) -> Jbd2 {
         let (dialect, head, end) = (Dialect::of(&superblock), superblock.first(), superblock.blocks());
         let state = Mutex::new(State { superblock, head, used: 0, is_open: false });
-        Jbd2 { media, runs, dialect, first: head, end, state }
+        let volume = Some(Arc::clone(media)).filter(|media| !Arc::ptr_eq(media, &place.media));
+        Jbd2 { place, volume, dialect, first: head, end, state }
     }
 
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
@@ -62,35 +63,26 @@ impl Jbd2 {
 
     /// Blocks that a transaction takes in the log.
     fn blocks_of(&self, transaction: &Transaction) -> u32 {
-        let block = self.media.block_bytes();
+        let block = self.block_bytes();
         let descriptors = transaction.blocks.len().div_ceil(self.dialect.tags_of_block(block));
         let revokes = transaction.revokes.len().div_ceil(self.dialect.revokes_of_block(block));
         (revokes + descriptors + transaction.blocks.len() + 1) as u32
     }
 
-    /// The block of the device where block `number` of the log lies, and how many follow there.
-    fn place(&self, number: u32) -> (u64, u64) {
-        let mut before = 0;
-        for run in &self.runs {
-            let count = run.end - run.start;
-            if u64::from(number) < before + count {
-                let place = run.start + u64::from(number) - before;
-                return (place, run.end - place);
-            }
-            before += count;
-        }
-        unreachable!("block {number} of the log was found to lie in it when it was opened")
+    fn block_bytes(&self) -> usize {
+        self.place.media.block_bytes()
     }
 
     /// Writes blocks of the log from `at` on, round its end, and answers what follows.
     fn write(&self, task: &Task<'_>, at: u32, bytes: &[u8]) -> Result<u32, VolumeError> {
-        let block = self.media.block_bytes();
+        let block = self.block_bytes();
         let (mut at, mut rest) = (at, bytes);
         while !rest.is_empty() {
-            let (place, follow) = self.place(at);
+            let place = self.place.find(at);
+            let (place, follow) = place.expect("all blocks of the log were found to have a place when it was opened");
             let count = (rest.len() / block).min(follow as usize).min((self.end - at) as usize);
             let (part, behind) = rest.split_at(count * block);
-            self.media.write_metadata(task, place, part, LABEL)?;
+            self.place.media.write_metadata(task, place, part, LABEL)?;
             at += count as u32;
             at = if at == self.end { self.first } else { at };
             rest = behind;
@@ -100,7 +92,7 @@ impl Jbd2 {
 
     /// The records of a transaction but its commit.
     fn records(&self, transaction: &Transaction) -> Vec<u8> {
-        let block = self.media.block_bytes();
+        let block = self.block_bytes();
         let mut records = Vec::with_capacity(self.blocks_of(transaction) as usize * block);
         let id = transaction.id.0;
         let mut record = vec![0; block];
@@ -126,9 +118,9 @@ impl Jbd2 {
         let bytes = {
             let mut state = self.state();
             state.superblock.set_start(start, sequence.0);
-            whole(state.superblock.bytes(), self.media.block_bytes())
+            whole(state.superblock.bytes(), self.block_bytes())
         };
-        Ok(self.media.write_metadata(task, self.place(0).0, &bytes, LABEL)?)
+        Ok(self.place.media.write_metadata(task, self.place.superblock, &bytes, LABEL)?)
     }
 }
 
@@ -163,11 +155,13 @@ impl Log for Jbd2 {
             self.write_superblock(task, head, transaction.id)?;
         }
         let next = self.write(task, head, &self.records(transaction))?;
-        self.media.flush(task)?;
-        let mut commit = vec![0; self.media.block_bytes()];
+        // Bytes of files that were written before this transaction named their blocks may be on the other device.
+        let volume = self.volume.iter().filter(|volume| volume.is_unflushed());
+        flush_all(task, &volume.chain([&self.place.media]).map(|media| &**media).collect::<Vec<_>>())?;
+        let mut commit = vec![0; self.block_bytes()];
         self.dialect.write_commit(&mut commit, transaction.id.0, at_ns);
         let next = self.write(task, next, &commit)?;
-        self.media.flush(task)?;
+        self.place.media.flush(task)?;
         let mut state = self.state();
         state.used += self.blocks_of(transaction);
         (state.head, state.is_open) = (next, true);
@@ -184,7 +178,7 @@ impl Log for Jbd2 {
         }
         self.write_superblock(task, if is_closed { 0 } else { head }, next)?;
         // What follows in the log must not be there before the superblock that says it begins here.
-        self.media.flush(task)?;
+        self.place.media.flush(task)?;
         let mut state = self.state();
         (state.used, state.is_open) = (0, !is_closed);
         Ok(())

@@ -2,18 +2,22 @@
 //!
 //! Above it, [`Journal`] keeps the running transaction: handles begin, change blocks and end; a commit closes the
 //! transaction and has a [`Log`] store it; a checkpoint writes committed blocks home and lets the log go. Below it, a [`Log`]
-//! is where transactions are stored: `jbd2` in the volume itself. Another kind of log replaces [`Log`] alone.
+//! is where transactions are stored: `jbd2`, in the volume itself or on a device of its own. Another kind of log replaces
+//! [`Log`] alone.
 //!
 //! | file | content |
 //! |---|---|
 //! | `mod` | what the two sides say to each other |
 //! | `transactions` | the running transaction, commits and checkpoints |
 //! | `jbd2` | a log in jbd2's format, in blocks of a device |
+//! | `place` | which blocks of which device |
 
 mod jbd2;
+mod place;
 mod transactions;
 
 pub use jbd2::Jbd2;
+pub use place::LogPlace;
 pub use transactions::{Handle, Journal};
 
 use super::blocks::Bytes;

@@ -18,12 +18,13 @@ use crate::fs::ext::error::{OpenExtError, damaged};
 use crate::fs::ext::files::node::Nodes;
 use crate::fs::ext::files::orphans::Head;
 use crate::fs::ext::files::storing::Waiting;
-use crate::fs::ext::format::features::{HAS_JOURNAL, WIDE};
+use crate::fs::ext::format::features::{HAS_JOURNAL, JOURNAL_DEV, WIDE};
 use crate::fs::ext::format::log::feature;
 use crate::fs::ext::format::shape::Shape;
-use crate::fs::ext::format::superblock::{LENGTH, PLACE, Superblock, state};
+use crate::fs::ext::format::superblock::{LENGTH, MAGIC, PLACE, Superblock, state};
+use crate::fs::ext::inspect::uuid;
 use crate::fs::ext::journal::{Jbd2, Journal, Log, TransactionId};
-use crate::fs::ext::media::Media;
+use crate::fs::ext::media::{Below, Media};
 use crate::fs::ext::{Ext, ExtSettings};
 use crate::fs::station::{Access, Mounting};
 use crate::fs::volume::{Damage, VolumeError};
@@ -39,23 +40,24 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 const LEAST_JOURNAL: usize = 192;
 
 impl Ext {
-    /// Opens the volume on a medium.
+    /// Opens the volume on these devices.
     pub fn open(
-        medium: Medium,
+        below: Vec<Medium>,
         settings: &ExtSettings,
         mounting: &Mounting,
         access: Access,
     ) -> Result<Ext, OpenExtError> {
-        let Medium::Blocks(device) = medium else {
-            return Err(OpenExtError::Unsupported("ext stands on blocks that can be written in any order".to_string()));
-        };
+        let Below { volume, journal } = Below::of(below)?;
         let task = Task::at(Time::ZERO);
-        let (media, superblock) = read_superblock(device, &task)?;
-        let mut ext = Ext::on(media, superblock, settings, mounting)?;
+        let (media, superblock) = read_superblock(volume, &task)?;
+        if superblock.u16(56) == MAGIC && superblock.features().has(JOURNAL_DEV) {
+            let what = format!("the first device is journal {}: write the volume's before it", uuid(superblock.uuid()));
+            return Err(OpenExtError::JournalDevice(what));
+        }
+        let mut ext = Ext::on(media, journal, superblock, settings, mounting)?;
         ext.read_only = ext.refuses_writing(access);
         ext.sum_groups(&task)?;
-        if ext.shape.features.has(HAS_JOURNAL) && ext.shape.journal_inode != 0 {
-            let log = ext.find_log(&task)?;
+        if let Some(log) = ext.find_log(&task)? {
             let replayed = ext.replayed(&task, &log)?;
             ext.start(&task, log, replayed)?;
         }
@@ -65,6 +67,7 @@ impl Ext {
     /// The volume with this superblock, before anything else is read.
     pub fn on(
         media: Media,
+        journal: Option<Box<dyn BlockDevice>>,
         superblock: Superblock,
         settings: &ExtSettings,
         mounting: &Mounting,
@@ -89,10 +92,12 @@ impl Ext {
         Ok(Ext {
             pages: (pages > 0).then(|| Blocks::new(Some(pages))),
             settings: settings.clone(),
+            journal_media: journal.map(|device| Arc::new(Media::new(device, shape.block_bytes))),
             media: Arc::new(media),
             blocks: Arc::new(blocks),
             shape,
             uuid: superblock.uuid(),
+            journal_uuid: superblock.journal_uuid(),
             head: Gate::new("superblock", Head { superblock, orphans: Vec::new() }),
             groups: gates(),
             renames: Gate::new("renames", ()),
@@ -179,14 +184,17 @@ impl Ext {
             superblock.use_sums();
         }
         superblock.set_start(0, next.0);
-        self.media.set_journal(&log.runs)?;
-        let place = log.runs.first().map_or(0, |run| run.start);
+        let place = log.place;
+        if self.journal_media.is_some() {
+            self.media.set_journal(&[])?;
+        }
+        place.media.set_journal(&place.runs)?;
         let mut bytes = superblock.bytes().to_vec();
         bytes.resize(self.shape.block_bytes, 0);
         let label = Label::first(Cause::JournalCommit, Content::Journal);
-        self.media.write_metadata(task, place, &bytes, label)?;
-        self.media.flush(task)?;
-        let jbd2 = Jbd2::new(Arc::clone(&self.media), log.runs, superblock);
+        place.media.write_metadata(task, place.superblock, &bytes, label)?;
+        place.media.flush(task)?;
+        let jbd2 = Jbd2::new(&self.media, place, superblock);
         if jbd2.most_blocks() < LEAST_JOURNAL {
             return Err(OpenExtError::Unsupported(format!(
                 "its journal has room for {} blocks in a transaction, and {LEAST_JOURNAL} are needed",
@@ -237,10 +245,9 @@ impl Ext {
 impl Ext {
     /// Marks the volume with this number as one in which errors were found: the next mount and check say so, here and
     /// elsewhere.
-    pub fn mark_errors(medium: Medium, number: [u8; 16]) -> Result<(), OpenExtError> {
-        let Medium::Blocks(device) = medium else { return Ok(()) };
+    pub fn mark_errors(below: Vec<Medium>, number: [u8; 16]) -> Result<(), OpenExtError> {
         let task = Task::at(Time::ZERO);
-        let (media, mut superblock) = read_superblock(device, &task)?;
+        let (media, mut superblock) = read_superblock(Below::of(below)?.volume, &task)?;
         if superblock.uuid() != number || Shape::of(&superblock, media.size_bytes()).is_err() {
             return Err(OpenExtError::Superblock("it is that of another volume".to_string()));
         }

@@ -6,20 +6,21 @@
 
 use crate::fs::ext::Ext;
 use crate::fs::ext::blocks::Bytes;
-use crate::fs::ext::error::damaged;
+use crate::fs::ext::error::{OpenExtError, damaged};
 use crate::fs::ext::files::node::File;
+use crate::fs::ext::format::features::HAS_JOURNAL;
 use crate::fs::ext::format::log::{Dialect, LogSuperblock, Tag, feature, head, kind};
-use crate::fs::ext::journal::TransactionId;
+use crate::fs::ext::journal::{LogPlace, TransactionId};
 use crate::fs::volume::VolumeError;
 use crate::task::Task;
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 
-/// A log that was found in a volume.
+/// The log of a volume.
 pub struct FoundLog {
     pub superblock: LogSuperblock,
-    /// Its blocks, in runs.
-    pub runs: Vec<Range<u64>>,
+    pub place: LogPlace,
 }
 
 /// What the log of a volume has that is not home.
@@ -47,8 +48,21 @@ struct Scanned {
 const NAME: &str = "the journal";
 
 impl Ext {
+    /// Finds the log: in the file that the superblock names, or on the device whose UUID it names. `None` if the volume
+    /// has no journal.
+    pub fn find_log(&self, task: &Task<'_>) -> Result<Option<FoundLog>, OpenExtError> {
+        if !self.shape.features.has(HAS_JOURNAL) {
+            return self.refuse_journal_device("it has no journal").map(|()| None);
+        }
+        if self.shape.journal_inode != 0 {
+            self.refuse_journal_device("its journal is in a file of its own")?;
+            return Ok(Some(self.find_log_in_file(task)?));
+        }
+        Ok(Some(self.find_log_on_device(task)?))
+    }
+
     /// Finds the log in the file that the superblock names.
-    pub fn find_log(&self, task: &Task<'_>) -> Result<FoundLog, VolumeError> {
+    fn find_log_in_file(&self, task: &Task<'_>) -> Result<FoundLog, VolumeError> {
         let inode = self.read_inode(task, self.shape.journal_inode)?;
         let file = File::new(self.shape.journal_inode, inode);
         let blocks = (file.inode.size() / self.shape.block_bytes as u64).min(u64::from(u32::MAX));
@@ -64,9 +78,14 @@ impl Ext {
             }
             at += count;
         }
-        let first = runs.first().ok_or_else(|| damaged(NAME, "it has no blocks"))?.start;
+        let place = LogPlace::in_file(Arc::clone(&self.media), runs);
+        self.read_log_superblock(task, place.ok_or_else(|| damaged(NAME, "it has no blocks"))?, blocks)
+    }
+
+    /// Reads the superblock of the log that lies in these `blocks` blocks.
+    pub fn read_log_superblock(&self, task: &Task<'_>, place: LogPlace, blocks: u64) -> Result<FoundLog, VolumeError> {
         let mut bytes = vec![0; self.shape.block_bytes];
-        self.media.read(task, first, &mut bytes)?;
+        place.media.read(task, place.superblock, &mut bytes)?;
         let superblock = LogSuperblock::read(&bytes, blocks).map_err(|why| damaged("the journal's superblock", why))?;
         let unknown = superblock.features()
             & !(feature::REVOKES | feature::WIDE | feature::SUMS_V2 | feature::SUMS_V3 | feature::ASYNC_COMMIT);
@@ -74,7 +93,7 @@ impl Ext {
             let name = if unknown & feature::FAST_COMMIT != 0 { "fast_commit" } else { "unknown ones" };
             return Err(damaged("the journal's superblock", format!("it has features not known here: {name}")));
         }
-        Ok(FoundLog { superblock, runs })
+        Ok(FoundLog { superblock, place })
     }
 
     /// Reads what the log has that is not home.
@@ -127,17 +146,11 @@ struct Reader<'r> {
 impl Reader<'_> {
     /// A block of the log.
     fn read(&self, number: u32) -> Result<Vec<u8>, VolumeError> {
-        let mut before = 0;
+        let place = &self.log.place;
+        let (at, _) = place.find(number).ok_or_else(|| damaged(NAME, format!("it has no block {number}")))?;
         let mut bytes = vec![0; self.ext.shape.block_bytes];
-        for run in &self.log.runs {
-            let count = run.end - run.start;
-            if u64::from(number) < before + count {
-                self.ext.media.read(self.task, run.start + u64::from(number) - before, &mut bytes)?;
-                return Ok(bytes);
-            }
-            before += count;
-        }
-        Err(damaged(NAME, format!("it has no block {number}")))
+        place.media.read(self.task, at, &mut bytes)?;
+        Ok(bytes)
     }
 
     /// Goes on by a block, and answers its number; `None` if the log has gone round.
