@@ -3,6 +3,7 @@
 //! collection and merging.
 
 use flashpath::device::nand::{EraseBlock, LogicalPage, Nand, Timing, Untimed};
+use flashpath::device::wait_log::Purpose;
 use flashpath::label::{Cause, Content, Label, Provenance, Tally};
 use flashpath::random::Random;
 use flashpath::run::{DriveSettings, Path};
@@ -37,11 +38,11 @@ impl Plug {
 impl Timing for Plug {
     const TIMED: bool = false;
 
-    fn read(&mut self, _block: EraseBlock, at: Time) -> Time {
+    fn read(&mut self, _block: EraseBlock, _purpose: Purpose, at: Time) -> Time {
         self.operate(at)
     }
 
-    fn program(&mut self, _block: EraseBlock, at: Time) -> Time {
+    fn program(&mut self, _block: EraseBlock, _purpose: Purpose, at: Time) -> Time {
         self.operate(at)
     }
 

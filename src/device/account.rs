@@ -1,6 +1,7 @@
 //! The counts of a device, for the ledger.
 
 use super::Warnings;
+use super::unit_map::UnitMap;
 use crate::label::Tally;
 
 /// The counts of a station since it was opened, and those of the stations below it. Blocks have 4 KiB; a drive that is
@@ -30,6 +31,8 @@ pub struct Account {
     pub flash: Option<FlashAccount>,
     /// The counts of a drive that is the whole path.
     pub drive: Option<DriveAccount>,
+    /// The state of each of its erase blocks, zones or segments, if it has any.
+    pub map: Option<UnitMap>,
     /// The stations below it.
     pub below: Vec<Account>,
 }
@@ -63,6 +66,7 @@ impl Account {
             read_blocks: self.read_blocks - earlier.read_blocks,
             events: events.collect(),
             warnings: self.warnings.clone(),
+            map: self.map.clone(),
             flash,
             drive: self.drive.as_ref().zip(earlier.drive.as_ref()).map(|(now, then)| DriveAccount {
                 mapping_reads: now.mapping_reads - then.mapping_reads,
@@ -105,6 +109,8 @@ pub struct FlashAccount {
     pub programmed_before: u64,
     /// Pages in programmed state now.
     pub programmed_now: u64,
+    /// Erase blocks that are erased and that no layer has begun to write.
+    pub free_blocks: u64,
     /// Erase counts since the drive was new: of each erase block or, if zones are erased whole, of each zone.
     pub erase_counts: Vec<u32>,
     /// The maximum number of erases of a block.

@@ -9,6 +9,8 @@
 //! | `station` | a device of a path: its options, and how it is opened |
 //! | `error` | errors of a device |
 //! | `account` | the counts of a device, for the ledger |
+//! | `unit_map` | the state of each erase block, zone or segment |
+//! | `wait_log` | where the time of requests goes, if somebody asks |
 //! | `warning` | the warnings of a device |
 //! | `store` | the storage of blocks: in memory, or in an image |
 //! | `conv` | a conventional device |
@@ -26,6 +28,8 @@ mod medium;
 pub mod nand;
 pub mod station;
 mod store;
+pub mod unit_map;
+pub mod wait_log;
 mod warning;
 pub mod zns;
 mod zone;

@@ -3,6 +3,7 @@
 //! [`DeviceSettings`] is implemented in each station's folder, beside its `Kind`. A [`DeviceNode`] is a station at its
 //! position in a path, with the nodes below it.
 
+use super::wait_log::WaitLog;
 use super::{BlockDevice, DeviceError, ImageError, Medium, STAMP_BYTES};
 use crate::expression::Term;
 use crate::units::BLOCK_BYTES;
@@ -57,13 +58,15 @@ pub enum Storage<'a> {
 
 /// Options for opening devices.
 #[derive(Debug, Clone, Copy)]
-pub struct OpenOptions {
+pub struct OpenOptions<'a> {
     /// The content of blocks in memory.
     pub holds: Payload,
     /// The seed of the devices' random choices.
     pub seed: u64,
     /// True if everything is in memory, and so new: volumes are made, not opened.
     pub is_new: bool,
+    /// Where the devices record the waits of their operations, if somebody asks.
+    pub wait_log: Option<&'a WaitLog>,
 }
 
 /// Options for making volumes on images.
@@ -124,7 +127,7 @@ pub trait DeviceSettings: Debug + Any + Send + Sync {
 
     /// Makes its image, or an empty volume on the devices below, and opens it.
     fn make(&self, below: Vec<Medium>, making: &MakeOptions) -> Result<Medium, StationError> {
-        self.open(below, &OpenOptions { holds: Payload::Bytes, seed: making.seed, is_new: false })
+        self.open(below, &OpenOptions { holds: Payload::Bytes, seed: making.seed, is_new: false, wait_log: None })
     }
 }
 
@@ -198,18 +201,23 @@ impl DeviceNode {
         own.into_iter().chain(self.below.iter().flat_map(DeviceNode::files)).collect()
     }
 
-    fn opening(&self, holds: Payload, seed: u64) -> Result<OpenOptions, StationError> {
+    fn opening(&self, holds: Payload, seed: u64) -> Result<OpenOptions<'static>, StationError> {
         let is_new = self.is_in_memory();
         if !is_new {
             self.check_outlasts_a_run()?;
         }
-        Ok(OpenOptions { holds: if is_new { holds } else { Payload::Bytes }, seed, is_new })
+        Ok(OpenOptions { holds: if is_new { holds } else { Payload::Bytes }, seed, is_new, wait_log: None })
     }
 
     /// Opens it: storage in memory is new; an image has its last state, and holds bytes whatever `holds` says. `seed`
     /// is that of the devices' random choices.
     pub fn open(&self, holds: Payload, seed: u64) -> Result<Medium, StationError> {
         self.open_as(&self.opening(holds, seed)?)
+    }
+
+    /// The same; the devices record the waits of their operations in this log.
+    pub fn open_recorded(&self, holds: Payload, seed: u64, wait_log: Option<&WaitLog>) -> Result<Medium, StationError> {
+        self.open_as(&OpenOptions { wait_log, ..self.opening(holds, seed)? })
     }
 
     /// Opens only the devices below it.

@@ -26,6 +26,7 @@ mod html;
 mod json;
 mod number;
 mod parquet_table;
+mod request_log;
 mod result;
 mod row;
 #[cfg(test)]
@@ -39,5 +40,6 @@ pub use histogram::{LatencyHistogram, wear_bins};
 pub use html::html;
 pub use json::{csv, json, parquet};
 pub use number::visible;
+pub use request_log::{LogRow, LogTime, RequestLog};
 pub use result::*;
 pub use terminal::table;

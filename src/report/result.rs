@@ -37,6 +37,8 @@ pub struct RunResult {
     pub media: Vec<String>,
     /// Erase counts.
     pub wear: Wear,
+    /// Maps of erase blocks, zones and segments at the end of the run, of the stations that have any, from the top down.
+    pub maps: Vec<StationMap>,
     /// Latencies; absent without a timing model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency_ns: Option<Latencies>,
@@ -48,6 +50,8 @@ pub struct RunResult {
     pub files: Option<FilesResult>,
     /// The run in windows of equal host writes, in order.
     pub windows: Vec<Window>,
+    /// The write amplification of the windows by cause and origin; the sum over all is that of the window.
+    pub window_causes: Vec<CauseOverTime>,
     /// The checked sums of the ledger. If one does not hold, the run has failed.
     pub sums: Vec<SumCheck>,
     /// Warnings: rejected lines, time stamps that go back, no steady state.
@@ -225,6 +229,35 @@ pub struct Wear {
     pub histogram: Vec<WearBin>,
 }
 
+/// The erase blocks, zones or segments of a station at the end of a run, in the order of their addresses, in at most 1,024
+/// cells. A list has a value for each cell; one that the station does not know is absent.
+#[derive(Debug, Clone, Serialize)]
+pub struct StationMap {
+    /// The station, as in the ledger.
+    pub station: String,
+    /// What a unit is: `erase block`, `zone` (those written in order), `segment`.
+    pub unit: String,
+    /// The number of units.
+    pub units: u64,
+    /// Units of a cell; the last may have fewer.
+    pub units_per_cell: u64,
+    /// The share of each cell that is written.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub written: Vec<f64>,
+    /// The share of each cell that is live.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub live: Vec<f64>,
+    /// The mean erase count of each cell, from new.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub erases_mean: Vec<f64>,
+    /// The highest erase count of each cell, from new.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub erases_max: Vec<u32>,
+    /// The state of each cell: `empty`, `full`, `free`, `open`..., or `mixed` if its units differ.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub states: Vec<String>,
+}
+
 /// The blocks with erase counts in a range.
 #[derive(Debug, Clone, Serialize, PartialEq)]
 pub struct WearBin {
@@ -290,6 +323,37 @@ pub struct Window {
     pub seconds_simulated: Option<f64>,
     /// Bytes stored over bytes written within the window.
     pub write_amplification: f64,
+    /// MiB read and written a simulated second within the window; `None` without a timing model.
+    pub throughput_mib_s: Option<f64>,
+    /// Erase blocks that are erased and that no layer has begun to write, at its end; `None` without flash.
+    pub free_blocks: Option<u64>,
+    /// Latencies of the requests that ended within the window, by class; absent without a timing model.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub latency_ns: BTreeMap<&'static str, WindowLatency>,
+}
+
+/// Latencies of the requests of one window and class, in nanoseconds.
+#[derive(Debug, Clone, Serialize)]
+pub struct WindowLatency {
+    /// The median: at most a 64th above the true one.
+    pub p50: u64,
+    /// 99 of 100 are at most this: at most a 64th above the true one.
+    pub p99: u64,
+    /// The longest.
+    pub max: u64,
+    /// The number of requests.
+    pub count: u64,
+}
+
+/// A part of the write amplification over time.
+#[derive(Debug, Clone, Serialize)]
+pub struct CauseOverTime {
+    /// The cause for which the media stored the blocks.
+    pub cause: String,
+    /// The cause for which the first station wrote them.
+    pub origin: String,
+    /// Bytes stored for it over bytes written by the host, for each of the windows.
+    pub write_amplification: Vec<f64>,
 }
 
 /// A sum checked at the end of a run.

@@ -3,8 +3,8 @@
 //! Compiled into the library's unit tests and, by path, into `tests/html_report.rs`.
 
 use crate::report::{
-    FlashResult, Latencies, LatencyHistogram, LedgerRow, RunResult, SumCheck, TranslationResult, Wear, Window,
-    WorkloadResult, WriteAmplification, wear_bins,
+    CauseOverTime, FlashResult, Latencies, LatencyHistogram, LedgerRow, RunResult, StationMap, SumCheck,
+    TranslationResult, Wear, Window, WindowLatency, WorkloadResult, WriteAmplification, wear_bins,
 };
 
 const EXPORTED_BLOCKS: u64 = 14_680_064;
@@ -39,6 +39,35 @@ type Share<'a> = (&'a str, &'a str, &'a str, f64);
 /// A station's name and ledger rows.
 type Station<'a> = (&'a str, &'a [Share<'a>]);
 
+fn wear_map(station: &str, erases: &[u32]) -> StationMap {
+    let cells = || erases.chunks(63);
+    StationMap {
+        station: station.into(),
+        unit: "erase block".into(),
+        units: erases.len() as u64,
+        units_per_cell: 63,
+        written: cells().map(|_| 1.0).collect(),
+        live: Vec::new(),
+        erases_mean: cells()
+            .map(|cell| cell.iter().map(|&erases| f64::from(erases)).sum::<f64>() / cell.len() as f64)
+            .collect(),
+        erases_max: cells().map(|cell| cell.iter().copied().max().unwrap_or(0)).collect(),
+        states: Vec::new(),
+    }
+}
+
+fn over_time(cause: &str, write_amplification: Vec<f64>) -> CauseOverTime {
+    CauseOverTime { cause: cause.into(), origin: "host-write".into(), write_amplification }
+}
+
+fn window_latencies(scale: f64, settled: f64) -> std::collections::BTreeMap<&'static str, WindowLatency> {
+    let of = |p50: f64| {
+        let p99 = p50 * (1.0 + 9.0 * settled);
+        WindowLatency { p50: p50 as u64, p99: p99 as u64, max: (p99 * 2.5) as u64, count: 20_000 }
+    };
+    [("read", of(scale * 71_000.0)), ("write", of(scale * 290_000.0))].into()
+}
+
 /// A run whose flash programs the rows of the last of `stations`, as shares of the host writes.
 fn run(path: &str, seed: u64, stations: &[Station], latency_scale: Option<f64>) -> RunResult {
     let mut ledger = rows("workload", &[("host-write", "host-write", "data", 1.0)]);
@@ -56,9 +85,15 @@ fn run(path: &str, seed: u64, stations: &[Station], latency_scale: Option<f64>) 
             written_blocks: WRITTEN_BLOCKS / 60 * number,
             seconds_simulated: latency_scale.map(|scale| age * 2_412.0 * scale),
             write_amplification: 1.0 + (total - 1.0) * 1.18 * settled + 0.06 * total * (disorder.next() - 0.5),
+            throughput_mib_s: latency_scale.map(|scale| 181.7 / scale * (1.6 - 0.6 * settled)),
+            free_blocks: Some(64_512 / 100 * (100 - number)),
+            latency_ns: latency_scale.map(|scale| window_latencies(scale, settled)).unwrap_or_default(),
         }
     });
     let windows: Vec<Window> = windows.collect();
+    let copied = windows.iter().map(|window| window.write_amplification - 1.0).collect();
+    let window_causes =
+        vec![over_time("host-write", vec![1.0; windows.len()]), over_time("garbage-collection", copied)];
     let erases: Vec<u32> = (0..64_512)
         .map(|_| (total * 6.0 * (0.7 + 0.2 * (disorder.next() + disorder.next() + disorder.next()))) as u32)
         .collect();
@@ -123,9 +158,11 @@ fn run(path: &str, seed: u64, stations: &[Station], latency_scale: Option<f64>) 
             lifetime_host_tib_first_block: Some(141.2 / total),
             histogram: wear_bins(&erases),
         },
+        maps: vec![wear_map(last, &erases)],
         latency_ns: latencies,
         throughput_mib_s: latency_scale.map(|scale| 181.7 / scale),
         windows,
+        window_causes,
         sums: vec![SumCheck {
             name: "pages programmed = the sum over all causes".into(),
             left: programmed,
@@ -218,7 +255,9 @@ pub fn empty(path: &str) -> RunResult {
         histogram: wear_bins(&vec![0; 64_512]),
         ..result.wear
     };
+    result.maps.clear();
     result.windows.clear();
+    result.window_causes.clear();
     result.sums.clear();
     result.warnings = vec!["17 lines of the trace were rejected".into()];
     result

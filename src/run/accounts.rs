@@ -1,8 +1,9 @@
 //! Ledger, wear and sums of a run, computed only from the accounts of the path's stations.
 
+use super::maps::station_map;
 use crate::device::{Account, DriveAccount, FlashAccount};
 use crate::label::{Cause, Content, Label, Tally};
-use crate::report::{FlashResult, LedgerRow, SumCheck, TranslationResult, Wear, wear_bins};
+use crate::report::{FlashResult, LedgerRow, StationMap, SumCheck, TranslationResult, Wear, wear_bins};
 use crate::units::BLOCK_BYTES;
 use std::collections::BTreeMap;
 
@@ -19,6 +20,8 @@ pub struct Accounted {
     pub translation: TranslationResult,
     pub wear: Wear,
     pub sums: Vec<SumCheck>,
+    /// The maps of the stations, from the top down.
+    pub maps: Vec<StationMap>,
     /// The stations' warnings.
     pub warnings: Vec<String>,
 }
@@ -67,6 +70,42 @@ pub fn stored_bytes(root: &Account) -> u64 {
     stored(root) * unit_bytes(root)
 }
 
+/// What the media have stored since they were new, and the room that is left.
+pub struct Stored {
+    /// By label, in units of `unit_bytes`.
+    pub tally: Tally,
+    pub unit_bytes: u64,
+    /// Erase blocks that are erased and unused; `None` without flash.
+    pub free_blocks: Option<u64>,
+}
+
+impl Stored {
+    /// Of all media below a station.
+    pub fn of(root: &Account) -> Stored {
+        fn add(account: &Account, tally: &mut Tally, free: &mut Option<u64>) {
+            account.below.iter().for_each(|below| add(below, tally, free));
+            if is_medium(account) {
+                account.sent.entries().for_each(|(label, count)| tally.add(label, count));
+            }
+            if let Some(flash) = &account.flash {
+                *free = Some(free.unwrap_or(0) + flash.free_blocks);
+            }
+        }
+        let (mut tally, mut free_blocks) = (Tally::default(), None);
+        add(root, &mut tally, &mut free_blocks);
+        Stored { tally, unit_bytes: unit_bytes(root), free_blocks }
+    }
+
+    /// Bytes by cause and origin.
+    pub fn by_cause_and_origin(&self) -> BTreeMap<(Cause, Cause), u64> {
+        let mut bytes = BTreeMap::new();
+        for (label, count) in self.tally.entries() {
+            *bytes.entry((label.cause, label.origin)).or_default() += count * self.unit_bytes;
+        }
+        bytes
+    }
+}
+
 /// The parts of a result that follow from the accounts: since the start of the count, and since the drive was new. Without
 /// accounts there are no stations. `written` are the workload's writes to the top station; `None` if a file system wrote
 /// to it. `amplification` is that of the count, if anything was written.
@@ -102,6 +141,7 @@ pub fn accounted(
                 Some(_) => drive_sums(since, all),
             })
             .collect(),
+        maps: nodes.iter().filter_map(|node| station_map(&node.name, node.account)).collect(),
         warnings: all.all_warnings(),
     }
 }

@@ -2,10 +2,12 @@
 
 use super::EngineRun;
 use super::backend::DriveBackend;
+use super::logging::Logging;
 use super::outcome::Outcome;
 use crate::device::conv::{self, ConvSettings};
-use crate::device::nand::{Geometry, Nand, NandSettings, Reserving, Timing, Untimed};
+use crate::device::nand::{Geometry, Nand, NandSettings, Recording, Reserving, Timing, Untimed};
 use crate::device::station::{DeviceSettings, OpenOptions, StationError, Storage};
+use crate::device::wait_log::WaitLog;
 use crate::device::{BlockDevice, Medium};
 use crate::expression::{ExpressionError, Term, parse_term};
 use crate::translation::{Drive, FlashLayer};
@@ -14,15 +16,21 @@ use std::any::Any;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-/// Acts with the timing of this flash: one of two types, so that `timing=off` costs nothing.
+/// Acts with the timing of this flash: one of three types, so that `timing=off` costs nothing, and the record of waits
+/// nothing where nobody asks for it.
 macro_rules! with_timing {
-    ($flash:expr, |$timing:ident| $act:expr) => {
-        match $flash.latencies {
-            None => {
+    ($flash:expr, $wait_log:expr, |$timing:ident| $act:expr) => {
+        match ($flash.latencies, $wait_log) {
+            (None, _) => {
                 let $timing = Untimed;
                 $act
             }
-            Some(latencies) => {
+            (Some(latencies), Some(log)) => {
+                let log: &WaitLog = log;
+                let $timing = Recording::new($flash.geometry, latencies, log.clone());
+                $act
+            }
+            (Some(latencies), None) => {
                 let $timing = Reserving::new($flash.geometry, latencies);
                 $act
             }
@@ -79,12 +87,14 @@ impl<L: FlashLayer> AnyLayer for L {
                 None => drive,
             })
         }
-        with_timing!(flash, |timing| boxed(self, erased(flash, false, timing), opening, offered))
+        with_timing!(flash, opening.wait_log, |timing| boxed(self, erased(flash, false, timing), opening, offered))
     }
 
     fn run(&self, flash: &NandSettings, keeps_versions: bool, run: EngineRun<'_>) -> Outcome {
         let seed = run.seed;
-        with_timing!(flash, |timing| run.run(DriveBackend::new(self.on(erased(flash, keeps_versions, timing), seed))))
+        let log = run.options.log.as_ref().map(Logging::waits);
+        with_timing!(flash, log, |timing| run
+            .run(DriveBackend::new(self.on(erased(flash, keeps_versions, timing), seed))))
     }
 }
 

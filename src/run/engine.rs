@@ -3,12 +3,13 @@
 use super::accounts::Written;
 use super::backend::{Backend, HostWrite};
 use super::error::{InputFault, RunError, RunFault};
+use super::logging::Logging;
 use super::pace::Pace;
-use super::windows::{Mark, Windows};
+use super::windows::{Asked, Windows};
 use crate::device::Account;
 use crate::expression::Amount;
 use crate::label::Content;
-use crate::report::LatencyHistogram;
+use crate::report::{LatencyHistogram, LogRow};
 use crate::time::Time;
 use crate::units::BLOCK_BYTES;
 use crate::workload::{Action, Operation, Workload};
@@ -21,6 +22,11 @@ const LARGE_BLOCKS: u64 = 256;
 
 /// The number of operations whose first page is prefetched, so that cache misses overlap.
 const PREFETCHED: usize = 16;
+
+/// The classes of requests whose latencies are recorded, and their indices.
+const CLASSES: [&str; 2] = ["read", "write"];
+const READ: usize = 0;
+const WRITE: usize = 1;
 
 /// The options of a run.
 #[derive(Debug, Clone)]
@@ -37,12 +43,14 @@ pub struct Options {
     pub precondition: Option<Amount>,
     /// True to check that every read returns the newest write, and to read back everything at the end.
     pub verify: bool,
+    /// The log of the counted requests, if there is one.
+    pub log: Option<Logging>,
 }
 
 impl Default for Options {
     fn default() -> Options {
         let replay = Replay::Closed { depth: 32 };
-        Options { seed: 1, replay, limit: None, fill: false, precondition: None, verify: false }
+        Options { seed: 1, replay, limit: None, fill: false, precondition: None, verify: false, log: None }
     }
 }
 
@@ -109,11 +117,13 @@ pub(super) struct Served {
 /// A run in progress.
 pub(super) struct Run<T> {
     pub backend: T,
-    /// The account at the start of the count, and the bytes stored by then.
+    /// The account at the start of the count.
     pub before: Account,
-    stored_before: u64,
     pub served: Served,
     pub windows: Windows,
+    log: Option<Logging>,
+    /// True from the start of the count on.
+    is_counting: bool,
     /// The time of the start of the count.
     pub start: Time,
     pub read_latency: LatencyHistogram,
@@ -139,13 +149,14 @@ pub(super) fn drive<T: Backend>(
     assert!(backend.unit_bytes().is_power_of_two(), "a unit of {} bytes is shifted by", backend.unit_bytes());
     let mut run = Run {
         served: Served::default(),
-        windows: Windows::new(),
+        windows: Windows::new(&CLASSES, &backend.stored()),
+        log: options.log.clone(),
+        is_counting: false,
         start: Time::ZERO,
         read_latency: LatencyHistogram::new(),
         write_latency: LatencyHistogram::new(),
         end: Time::ZERO,
         before: backend.account(),
-        stored_before: backend.stored_bytes(),
         unit_bits,
         exported_bytes,
         pace: Pace::closed(1, Time::ZERO),
@@ -218,10 +229,10 @@ impl<T: Backend> Run<T> {
     /// Starts the count: discards the counts so far.
     fn begin_counting(&mut self, options: &Options) {
         self.before = self.backend.account();
-        self.stored_before = self.backend.stored_bytes();
         self.start = self.end;
+        self.is_counting = true;
         self.served = Served::default();
-        self.windows = Windows::new();
+        self.windows = Windows::new(&CLASSES, &self.backend.stored());
         self.read_latency = LatencyHistogram::new();
         self.write_latency = LatencyHistogram::new();
         self.pace = match options.replay {
@@ -301,9 +312,6 @@ impl<T: Backend> Run<T> {
                 let written = &mut self.served.written[operation.content as usize];
                 *written = (written.0 + blocks, written.1 + (units.end - units.start));
                 self.served.written_blocks += blocks;
-                if self.served.written_blocks >= self.windows.next() {
-                    self.mark_window(done);
-                }
                 done
             }
             Action::Read => {
@@ -323,12 +331,47 @@ impl<T: Backend> Run<T> {
         if self.backend.is_timed() {
             debug_assert!(done >= at, "a request is done at {done:?}, before it is issued at {at:?}");
             match action {
-                Action::Read => self.read_latency.record(done.since_ns(at)),
-                Action::Write => self.write_latency.record(done.since_ns(at)),
+                Action::Read => {
+                    self.read_latency.record(done.since_ns(at));
+                    self.windows.record(READ, done.since_ns(at));
+                }
+                Action::Write => {
+                    self.write_latency.record(done.since_ns(at));
+                    self.windows.record(WRITE, done.since_ns(at));
+                }
                 Action::Discard | Action::Flush => {}
             }
         }
+        if self.served.written_blocks >= self.windows.next() {
+            self.mark_window();
+        }
+        if self.log.is_some() {
+            self.log(operation, at, done)?;
+        }
         Ok(())
+    }
+
+    /// Writes the log's row of a request.
+    #[cold]
+    fn log(&self, operation: &Operation, at: Time, done: Time) -> Result<(), RunError> {
+        let Some(log) = self.log.as_ref().filter(|_| self.is_counting) else { return Ok(()) };
+        let is_flush = operation.action == Action::Flush;
+        let row = LogRow {
+            thread: 1,
+            action: match operation.action {
+                Action::Read => CLASSES[READ],
+                Action::Write => CLASSES[WRITE],
+                Action::Discard => "discard",
+                Action::Flush => "flush",
+            },
+            file: None,
+            offset_bytes: (!is_flush).then_some(operation.offset_bytes),
+            length_bytes: (!is_flush).then_some(operation.length_bytes),
+            content: (operation.action == Action::Write).then(|| operation.content.name()),
+            time: None,
+        };
+        let times = self.backend.is_timed().then_some((self.start, at, done));
+        log.write(row, times)
     }
 
     /// The units that a range touches.
@@ -342,6 +385,9 @@ impl<T: Backend> Run<T> {
     #[inline]
     fn issue(&mut self, stamp_ns: u64) -> Result<Time, RunError> {
         let at = if self.backend.is_timed() { self.pace.issue(stamp_ns) } else { Time::ZERO };
+        if let Some(log) = &self.log {
+            log.waits().issue(at);
+        }
         self.backend.work(self.end, at)?;
         Ok(at)
     }
@@ -370,9 +416,9 @@ impl<T: Backend> Run<T> {
     }
 
     #[cold]
-    fn mark_window(&mut self, at: Time) {
-        let programmed_bytes = self.backend.stored_bytes() - self.stored_before;
-        self.windows.mark(Mark { written_blocks: self.served.written_blocks, programmed_bytes, at });
+    fn mark_window(&mut self) {
+        let Served { written_blocks, read_blocks, .. } = self.served;
+        self.windows.mark(Asked { written_blocks, read_blocks }, &self.backend.stored(), self.end);
     }
 
     /// Reads every unit, and compares it with the newest write. Not counted.

@@ -7,6 +7,7 @@ use crate::expression::ExpressionError;
 use crate::fs::FileSystemError;
 use crate::fs::station::VolumeFault;
 use crate::fs::volume::VolumeError;
+use crate::report::WriteError;
 use crate::translation::TranslationError;
 use crate::units::human_size;
 use crate::workload::WorkloadError;
@@ -136,6 +137,9 @@ pub enum OpenError {
 /// A failure during the run.
 #[derive(Debug, thiserror::Error)]
 pub enum RunFault {
+    /// The log of requests cannot be written.
+    #[error(transparent)]
+    Log(WriteError),
     /// The translation layer failed.
     #[error(transparent)]
     Translation(#[from] TranslationError),

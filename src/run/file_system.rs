@@ -1,9 +1,12 @@
 //! Opens and makes the file system on top of a path.
 
 use super::error::OpenError;
-use super::open::{make_media, open_media, open_medium};
+use super::open::{make_media, open_media, open_media_recorded, open_medium_recorded};
 use super::path::Path;
+use super::watched::Watched;
+use crate::device::Medium;
 use crate::device::station::{DeviceNode, MakeOptions, Payload, remove};
+use crate::device::wait_log::WaitLog;
 use crate::fs::sfs::{Identity, Sfs, SfsSettings, Timestamp};
 use crate::fs::station::{Access, Mounting, StoredVolumes, VolumeFault, VolumeSettings};
 use crate::fs::volume::{Call, Change, InodeNumber, Locked, Space, Volume, VolumeError};
@@ -28,9 +31,20 @@ pub fn open_file_system(path: &Path, mounting: &Mounting, access: Access) -> Res
 
 /// Makes a volume of stamps in memory, in which a file workload is simulated.
 pub fn simulated_file_system(path: &Path, seed: u64) -> Result<Arc<dyn Volume>, OpenError> {
+    Ok(simulated_and_watched(path, seed, None)?.0)
+}
+
+/// The same, and a hold of each device below it. The devices record the waits of their operations, if there is a log.
+pub(super) fn simulated_and_watched(
+    path: &Path,
+    seed: u64,
+    waits: Option<&WaitLog>,
+) -> Result<(Arc<dyn Volume>, Vec<Watched>), OpenError> {
     let settings = settings_of(path)?;
     check_simulated(path, settings)?;
-    create(path, settings, Payload::Stamps, &Mounting::at(seed, 0))
+    let media = open_media_recorded(path, Payload::Stamps, seed, waits)?;
+    let (below, watched): (Vec<Medium>, Vec<Watched>) = media.into_iter().map(Watched::of).unzip();
+    Ok((settings.create(below, &Mounting::at(seed, 0)).map_err(failed(path))?, watched))
 }
 
 /// The space in such a volume.
@@ -40,11 +54,16 @@ pub fn simulated_space(path: &Path, seed: u64) -> Result<Space, OpenError> {
 }
 
 /// The same of sfs alone, for its own calls by blocks; `None` for another file system.
-pub(super) fn simulated_sfs(task: &Task<'_>, path: &Path, seed: u64) -> Result<Option<Sfs>, OpenError> {
+pub(super) fn simulated_sfs(
+    task: &Task<'_>,
+    path: &Path,
+    seed: u64,
+    waits: Option<&WaitLog>,
+) -> Result<Option<Sfs>, OpenError> {
     let settings = settings_of(path)?;
     let Some(sfs) = path.settings::<SfsSettings>() else { return Ok(None) };
     check_simulated(path, settings)?;
-    let medium = open_medium(path, Payload::Stamps, seed)?;
+    let medium = open_medium_recorded(path, Payload::Stamps, seed, waits)?;
     let sfs = Sfs::create(task, medium, sfs, Identity { seed, origin: Timestamp(0) });
     sfs.map(Some).map_err(|error| failed(path)(error.into()))
 }

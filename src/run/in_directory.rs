@@ -31,8 +31,14 @@ pub(super) fn run_in_directory(
         Work::Program(_) => unreachable!("a program is run by the machine"),
     };
     let clock = || machine.now_ns();
-    let run =
-        FileRun { limit: options.limit, part: options.part, begin_counting: &|_| {}, threads: Threads::System(&clock) };
+    let run = FileRun {
+        limit: options.limit,
+        part: options.part,
+        stored: None,
+        log: None,
+        begin_counting: &|_| {},
+        threads: Threads::System(&clock),
+    };
     let mut done = run_files(directory, workload, &run, watch);
     done.options.extend(asked);
     done.warnings.extend(warning);

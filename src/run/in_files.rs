@@ -44,7 +44,7 @@ impl Outcome {
             seconds_simulated: seconds.filter(|_| place.cpu().is_some()),
             throughput_mib_s: seconds.and_then(|seconds| Some(moved_mib? / seconds)),
             latency_ns: seconds.filter(|_| has_latencies).map(|_| Latencies::of_classes(done.latency_ns)),
-            windows: Vec::new(),
+            windows: done.windows,
             is_of_engine: false,
             steady: None,
             warnings: done.warnings,

@@ -3,11 +3,13 @@
 use super::dummy::write_dummy;
 use super::engine::Progress;
 use super::error::{InputFault, RunError, RunFault};
-use super::file_system::{failed_call, simulated_file_system};
-use super::files::{FileRun, Part, Threads, preconditioned, run_files};
+use super::file_system::{failed_call, simulated_and_watched};
+use super::files::{FileRun, Part, Threads, WhatIsStored, preconditioned, run_files};
 use super::in_files::FilesPlace;
+use super::logging::Logging;
 use super::outcome::Outcome;
 use super::path::Path;
+use super::watched::Watched;
 use super::work::RunOptions;
 use crate::fs::FileSystem;
 use crate::fs::in_process::InProcess;
@@ -30,7 +32,7 @@ pub(super) fn run_in_volume(
     watch: &mut dyn FnMut(&Progress) -> bool,
 ) -> Result<Outcome, RunError> {
     let seed = workload.seed;
-    let volume = simulated_file_system(path, seed)?;
+    let (volume, watched) = simulated_and_watched(path, seed, options.log.as_ref().map(Logging::waits))?;
     if options.dummy_bytes > 0 {
         let (task, blocks) = (Task::at(Time::ZERO), options.dummy_bytes.div_ceil(BLOCK_BYTES));
         write_dummy(&*volume, &Call::by_root(&task), blocks).map_err(failed_call(path))?;
@@ -46,8 +48,13 @@ pub(super) fn run_in_volume(
         let _ = files.sync(task);
         let _ = files.account().map(|account| before.get_or_init(|| account));
     };
+    let log = options.log.clone().map(|log| if files.is_timed() { log } else { log.without_times() });
+    // A file system in memory stores nothing.
+    let stored = (!watched.is_empty()).then_some(|| Watched::stored(&watched));
     let run = FileRun {
+        stored: stored.as_ref().map(|stored| stored as WhatIsStored<'_>),
         limit: options.limit,
+        log: log.as_ref(),
         part: Part::Whole,
         threads: Threads::Simulated { begin, costs: &cpu.costs },
         begin_counting: &begin_counting,

@@ -6,12 +6,13 @@ use super::fit::check;
 use super::in_directory::run_in_directory;
 use super::in_files::FilesPlace;
 use super::in_volume::run_in_volume;
+use super::logging::Logging;
 use super::machine::Machine;
 use super::on_kernel::run_on_kernel;
 use super::outcome::Outcome;
 use super::path::Path;
 use super::work::{BlockWork, Job, Place, RunOptions, Work};
-use super::{Prepared, prepare, prepare_file};
+use super::{Prepared, prepare, prepare_file_recorded, prepare_recorded};
 use crate::fs::directory::Directory;
 
 impl Job<'_> {
@@ -76,9 +77,10 @@ fn simulate_blocks(
     machine: &dyn Machine,
     watch: &mut dyn FnMut(&Progress) -> bool,
 ) -> Result<(Outcome, u64), RunError> {
+    let waits = options.log.as_ref().map(Logging::waits);
     let prepared: Prepared<'_> = match path.volume_settings() {
-        Some(_) => prepare_file(path, seed, options.file)?,
-        None => prepare(path, seed)?,
+        Some(_) => prepare_file_recorded(path, seed, options.file, waits)?,
+        None => prepare_recorded(path, seed, waits)?,
     };
     let mut workload = (blocks.open)(prepared.exported_bytes())?;
     let began = machine.now_ns();

@@ -11,15 +11,19 @@
 //! | `path` | parses a path |
 //! | `open` | opens the devices of a path |
 //! | `file_system` | opens and makes the file system on top of a path |
+//! | `watched` | a device of a file system, whose counts the run looks at |
 //! | `volume` | makes volumes on images; checks, repairs and describes those of dm-zoned |
 //! | `stored_volume` | checks, repairs and describes volumes of file systems on images |
 //! | `labelling` | labels the writes of a file system by reading its metadata |
 //! | `engine` | fill, precondition, and the counted run of a block workload |
 //! | `backend` | the backends of the engine |
 //! | `blocks` | splits ranges of bytes into blocks |
-//! | `pace`, `windows`, `steady` | issue times; windows of a run; its steady state |
+//! | `logging` | the log of requests: a row for each, with its waits |
+//! | `pace`, `steady` | issue times; the steady state of a run |
+//! | `windows`, `window_latency` | windows of a run, and their latencies |
 //! | `outcome` | the outcome of a run: the only place that makes results |
 //! | `accounts` | ledger, wear and sums, computed from the stations' accounts |
+//! | `maps` | maps of erase blocks, zones and segments |
 //! | `error` | errors of a run, by their fault |
 //! | `work` | the work of a run, its place and its options |
 //! | `job` | the door: runs work in a place |
@@ -47,7 +51,9 @@ mod in_files;
 mod in_volume;
 mod job;
 mod labelling;
+mod logging;
 mod machine;
+mod maps;
 mod on_kernel;
 mod open;
 mod outcome;
@@ -59,6 +65,8 @@ mod steady;
 mod stored_volume;
 mod threads;
 mod volume;
+mod watched;
+mod window_latency;
 mod windows;
 mod work;
 
@@ -68,27 +76,31 @@ pub use drive::DriveSettings;
 pub use engine::{Options, Progress, Replay};
 pub use error::{InputFault, OpenError, RunError, RunFault, SetupFault};
 pub use file_system::{Owner, is_in_memory, open_file_system, set_owner, simulated_file_system, simulated_space};
-pub use files::{FileRun, FilesRun, Part, Threads, run_files};
+pub use files::{FileRun, FilesRun, Part, Threads, WhatIsStored, run_files};
 pub use job::run;
 pub use labelling::Labelling;
+pub use logging::Logging;
 pub use machine::{Machine, MountedPath, NoMachine};
 pub use open::open_device;
+use open::open_device_recorded;
 pub use outcome::Outcome;
 pub use path::Path;
 pub use stations::{Below, FileSystemSettings, ReadDevice, ReadVolume, STATIONS, Station, names_offering};
 pub use stored_volume::{check_file_system, inspect_file_system, mark_lost_changes, repair_file_system};
 pub use threads::ThreadsFault;
 pub use volume::{check_volume, make_volume, repair_volume, survey_volume};
+pub use windows::WindowsReport;
 pub use work::{BlockWork, Job, OpenBlocks, Place, ProgramWork, RunOptions, Work};
 
 use crate::device::BlockDevice;
+use crate::device::wait_log::WaitLog;
 use crate::task::Task;
 use crate::time::Time;
 use crate::units::BLOCK_BYTES;
 use crate::workload::Workload;
 pub use backend::FileShape;
 use backend::{Backend, DeviceBackend, SfsBackend, VolumeBackend};
-use file_system::{failed_call, simulated_sfs};
+use file_system::{failed_call, simulated_and_watched, simulated_sfs};
 
 /// A path that is ready to run.
 pub struct Prepared<'a> {
@@ -113,23 +125,38 @@ enum Driven<'a> {
 ///
 /// Fails as [`open_device`] does, and if a file system of the kernel is on top.
 pub fn prepare(path: &Path, seed: u64) -> Result<Prepared<'_>, OpenError> {
+    prepare_recorded(path, seed, None)
+}
+
+/// The same; the devices record the waits of their operations, if there is a log.
+fn prepare_recorded<'p>(path: &'p Path, seed: u64, waits: Option<&WaitLog>) -> Result<Prepared<'p>, OpenError> {
     if path.kernel().is_some() {
         return Err(OpenError::NeedsKernel(path.text.clone()));
     }
     let driven = match (path.volume_settings(), path.drive()) {
-        (Some(_), _) => return prepare_file(path, seed, FileShape::default()),
+        (Some(_), _) => return prepare_file_recorded(path, seed, FileShape::default(), waits),
         (None, Some(drive)) => Driven::Drive(drive),
-        (None, None) => Driven::Device(open_device(path, Payload::Stamps, seed)?),
+        (None, None) => Driven::Device(open_device_recorded(path, Payload::Stamps, seed, waits)?),
     };
     Ok(Prepared { path, seed, driven })
 }
 
 /// Prepares a path with a file system on top for a block workload in a file of this shape.
 pub fn prepare_file(path: &Path, seed: u64, shape: FileShape) -> Result<Prepared<'_>, OpenError> {
+    prepare_file_recorded(path, seed, shape, None)
+}
+
+/// The same; the devices record the waits of their operations, if there is a log.
+fn prepare_file_recorded<'p>(
+    path: &'p Path,
+    seed: u64,
+    shape: FileShape,
+    waits: Option<&WaitLog>,
+) -> Result<Prepared<'p>, OpenError> {
     let task = &Task::at(Time::ZERO);
-    let driven = match simulated_sfs(task, path, seed)? {
+    let driven = match simulated_sfs(task, path, seed, waits)? {
         Some(sfs) => SfsBackend::new(task, sfs, shape).map(|file| Driven::Sfs(Box::new(file))),
-        None => VolumeBackend::new(task, simulated_file_system(path, seed)?, shape)
+        None => VolumeBackend::new(task, simulated_and_watched(path, seed, waits)?.0, shape)
             .map(|file| Driven::Volume(Box::new(file))),
     };
     Ok(Prepared { path, seed, driven: driven.map_err(failed_call(path))? })

@@ -3,6 +3,7 @@
 use super::error::OpenError;
 use super::path::Path;
 use crate::device::station::{DeviceNode, MakeOptions, Payload, StationError};
+use crate::device::wait_log::WaitLog;
 use crate::device::{BlockDevice, Medium};
 
 impl OpenError {
@@ -24,23 +25,48 @@ impl OpenError {
 /// Storage in memory is new. An image has its last state, and holds bytes whatever `holds` says; a dm-zoned volume on
 /// images must exist. `seed` is that of the devices' random choices.
 pub fn open_device(path: &Path, holds: Payload, seed: u64) -> Result<Box<dyn BlockDevice>, OpenError> {
-    match open_medium(path, holds, seed)? {
+    open_device_recorded(path, holds, seed, None)
+}
+
+/// The same; the devices record the waits of their operations, if there is a log.
+pub(super) fn open_device_recorded(
+    path: &Path,
+    holds: Payload,
+    seed: u64,
+    waits: Option<&WaitLog>,
+) -> Result<Box<dyn BlockDevice>, OpenError> {
+    match open_medium_recorded(path, holds, seed, waits)? {
         Medium::Blocks(device) => Ok(device),
         Medium::Zones(_) => Err(OpenError::no_volume(path, "zones cannot be written in any order")),
     }
 }
 
-/// Opens the device of a path with one.
-pub(super) fn open_medium(path: &Path, payload: Payload, seed: u64) -> Result<Medium, OpenError> {
-    device(path)?.open(payload, seed).map_err(OpenError::of_station(path))
+/// Opens the device of a path with one. Its devices record the waits of their operations, if there is a log.
+pub(super) fn open_medium_recorded(
+    path: &Path,
+    payload: Payload,
+    seed: u64,
+    waits: Option<&WaitLog>,
+) -> Result<Medium, OpenError> {
+    device(path)?.open_recorded(payload, seed, waits).map_err(OpenError::of_station(path))
 }
 
 /// Opens the devices below the file system of a path: all in memory, or none.
 pub(super) fn open_media(path: &Path, payload: Payload, seed: u64) -> Result<Vec<Medium>, OpenError> {
+    open_media_recorded(path, payload, seed, None)
+}
+
+/// The same; the devices record the waits of their operations, if there is a log.
+pub(super) fn open_media_recorded(
+    path: &Path,
+    payload: Payload,
+    seed: u64,
+    waits: Option<&WaitLog>,
+) -> Result<Vec<Medium>, OpenError> {
     if !path.devices.iter().all(DeviceNode::is_in_memory) {
         path.devices.iter().try_for_each(DeviceNode::check_outlasts_a_run).map_err(OpenError::of_station(path))?;
     }
-    let media = path.devices.iter().map(|device| device.open(payload, seed));
+    let media = path.devices.iter().map(|device| device.open_recorded(payload, seed, waits));
     media.collect::<Result<_, _>>().map_err(OpenError::of_station(path))
 }
 

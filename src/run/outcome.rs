@@ -5,12 +5,11 @@ use super::backend::Backend;
 use super::engine::{Options, Run};
 use super::error::{RunError, RunFault};
 use super::steady::steady_from;
+use super::windows::WindowsReport;
 use crate::device::Account;
 use crate::fs::sfs::Census;
 use crate::label::{Content, Label};
-use crate::report::{
-    CpuResult, FilesResult, Latencies, LedgerRow, RunResult, Window, WorkloadResult, WriteAmplification,
-};
+use crate::report::{CpuResult, FilesResult, Latencies, LedgerRow, RunResult, WorkloadResult, WriteAmplification};
 use crate::task::CpuTable;
 use crate::units::BLOCK_BYTES;
 use crate::workload::Workload;
@@ -48,7 +47,7 @@ pub(super) struct Measured {
     pub seconds_simulated: Option<f64>,
     pub throughput_mib_s: Option<f64>,
     pub latency_ns: Option<Latencies>,
-    pub windows: Vec<Window>,
+    pub windows: WindowsReport,
     /// True if the run looked for a steady state.
     pub is_of_engine: bool,
     /// The number of written blocks from which the run is steady, and its write amplification from there on.
@@ -104,9 +103,11 @@ impl Outcome {
             ledger: above.into_iter().chain(parts.ledger).collect(),
             media: parts.media,
             wear: parts.wear,
+            maps: parts.maps,
             latency_ns: measured.latency_ns,
             throughput_mib_s: measured.throughput_mib_s,
-            windows: measured.windows,
+            windows: measured.windows.windows,
+            window_causes: measured.windows.causes,
             sums: parts.sums,
             workload,
             warnings,

@@ -1,7 +1,12 @@
 //! Splits a run into windows of equal host writes; their number is bounded.
 
-use crate::report::Window;
+use super::accounts::Stored;
+use super::window_latency::{ClosedLatencies, OpenLatencies};
+use crate::label::Cause;
+use crate::report::{CauseOverTime, Window};
 use crate::time::Time;
+use crate::units::BLOCK_BYTES;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The state at the end of a window.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -14,21 +19,76 @@ pub struct Mark {
     pub at: Time,
 }
 
+/// The counts of the host at the end of a window, from the start of the count.
+#[derive(Debug, Clone, Copy)]
+pub struct Asked {
+    /// Blocks written.
+    pub written_blocks: u64,
+    /// Blocks read.
+    pub read_blocks: u64,
+}
+
+/// The rest of a window: what [`Mark`] does not have.
+#[derive(Debug)]
+struct Detail {
+    /// Blocks read by the host, from the start of the count.
+    read_blocks: u64,
+    /// Bytes stored by cause and origin, from the start of the count.
+    stored: BTreeMap<(Cause, Cause), u64>,
+    free_blocks: Option<u64>,
+    /// The latencies of the window, by class.
+    latencies: Vec<ClosedLatencies>,
+}
+
 /// The marks of a run. At [`Windows::MOST`] marks, every second is dropped and windows become twice as long.
 #[derive(Debug)]
 pub struct Windows {
     blocks: u64,
     marks: Vec<Mark>,
+    /// One for each mark.
+    details: Vec<Detail>,
     next: u64,
+    /// Bytes stored at the start of the count.
+    before: BTreeMap<(Cause, Cause), u64>,
+    classes: &'static [&'static str],
+    /// The latencies of the open window, by class.
+    open: Vec<OpenLatencies>,
+}
+
+/// The windows of a run, for a report.
+#[derive(Debug, Default)]
+pub struct WindowsReport {
+    /// The windows.
+    pub windows: Vec<Window>,
+    /// The write amplification of each window by cause and origin.
+    pub causes: Vec<CauseOverTime>,
+}
+
+impl WindowsReport {
+    /// Leaves out all times.
+    pub fn forget_times(&mut self) {
+        for window in &mut self.windows {
+            (window.seconds_simulated, window.throughput_mib_s) = (None, None);
+            window.latency_ns.clear();
+        }
+    }
 }
 
 impl Windows {
     const MOST: usize = 1024;
     const FIRST_BLOCKS: u64 = 64;
 
-    /// No windows.
-    pub fn new() -> Windows {
-        Windows { blocks: Self::FIRST_BLOCKS, marks: Vec::new(), next: Self::FIRST_BLOCKS }
+    /// No windows, for requests of these classes; `before` is what was stored at the start of the count.
+    pub fn new(classes: &'static [&'static str], before: &Stored) -> Windows {
+        Windows {
+            blocks: Self::FIRST_BLOCKS,
+            marks: Vec::new(),
+            details: Vec::new(),
+            next: Self::FIRST_BLOCKS,
+            before: before.by_cause_and_origin(),
+            classes,
+            open: vec![OpenLatencies::new(); classes.len()],
+        }
     }
 
     /// The number of written blocks that ends the open window.
@@ -37,24 +97,49 @@ impl Windows {
         self.next
     }
 
+    /// Counts a request of the open window; `class` is an index of the classes.
+    #[inline]
+    pub fn record(&mut self, class: usize, latency_ns: u64) {
+        self.open[class].record(latency_ns);
+    }
+
     /// Ends the window that is open.
-    pub fn mark(&mut self, mark: Mark) {
+    pub fn mark(&mut self, asked: Asked, stored: &Stored, at: Time) {
+        let stored_then = stored.by_cause_and_origin();
+        let since = |cause: &(Cause, Cause)| stored_then[cause] - self.before.get(cause).copied().unwrap_or(0);
+        let since: BTreeMap<_, _> = stored_then.keys().map(|cause| (*cause, since(cause))).collect();
+        let written_blocks = asked.written_blocks;
+        let mark = Mark { written_blocks, programmed_bytes: since.values().sum(), at };
         debug_assert!(
-            self.marks.last().is_none_or(
-                |last| last.written_blocks < mark.written_blocks && last.programmed_bytes <= mark.programmed_bytes
-            ),
+            self.marks.last().is_none_or(|last| last.written_blocks < mark.written_blocks
+                && last.programmed_bytes <= mark.programmed_bytes
+                && last.at <= mark.at),
             "{mark:?} is after all others"
         );
         self.marks.push(mark);
+        self.details.push(Detail {
+            read_blocks: asked.read_blocks,
+            stored: since,
+            free_blocks: stored.free_blocks,
+            latencies: self.open.iter_mut().map(OpenLatencies::take).collect(),
+        });
         if self.marks.len() == Self::MOST {
-            let mut kept = 0;
-            self.marks.retain(|_| {
-                kept += 1;
-                kept % 2 == 0
-            });
-            self.blocks *= 2;
+            self.halve();
         }
-        self.next = mark.written_blocks + self.blocks;
+        self.next = written_blocks + self.blocks;
+    }
+
+    /// Joins each two windows.
+    fn halve(&mut self) {
+        self.marks = self.marks.chunks_exact(2).map(|pair| pair[1]).collect();
+        let mut joined = Vec::with_capacity(Self::MOST);
+        let mut details = std::mem::take(&mut self.details).into_iter();
+        while let (Some(first), Some(mut second)) = (details.next(), details.next()) {
+            second.latencies.iter_mut().zip(&first.latencies).for_each(|(second, first)| second.merge(first));
+            joined.push(second);
+        }
+        self.details = joined;
+        self.blocks *= 2;
     }
 
     /// The marks so far.
@@ -63,18 +148,105 @@ impl Windows {
     }
 
     /// The windows, for a report. `start` is the start of the count.
-    pub fn report(&self, start: Time, timed: bool) -> Vec<Window> {
+    pub fn report(&self, start: Time, timed: bool) -> WindowsReport {
         let mut before = Mark { written_blocks: 0, programmed_bytes: 0, at: start };
-        let mut windows = Vec::with_capacity(self.marks.len());
-        for mark in &self.marks {
-            let written = (mark.written_blocks - before.written_blocks) * crate::units::BLOCK_BYTES;
+        let (mut read_before, mut windows) = (0, Vec::with_capacity(self.marks.len()));
+        for (mark, detail) in self.marks.iter().zip(&self.details) {
+            let written = (mark.written_blocks - before.written_blocks) * BLOCK_BYTES;
+            let read = (detail.read_blocks - read_before) * BLOCK_BYTES;
+            let seconds = mark.at.since_ns(before.at) as f64 / 1e9;
+            let classes = self.classes.iter().zip(&detail.latencies).filter(|_| timed);
             windows.push(Window {
                 written_blocks: mark.written_blocks,
                 seconds_simulated: timed.then(|| mark.at.since_ns(start) as f64 / 1e9),
                 write_amplification: (mark.programmed_bytes - before.programmed_bytes) as f64 / written as f64,
+                throughput_mib_s: (timed && seconds > 0.0)
+                    .then(|| (written + read) as f64 / (1 << 20) as f64 / seconds),
+                free_blocks: detail.free_blocks,
+                latency_ns: classes.filter_map(|(class, latency)| Some((*class, latency.report()?))).collect(),
             });
-            before = *mark;
+            (before, read_before) = (*mark, detail.read_blocks);
         }
-        windows
+        WindowsReport { windows, causes: self.causes() }
+    }
+
+    fn causes(&self) -> Vec<CauseOverTime> {
+        let all: BTreeSet<(Cause, Cause)> =
+            self.details.iter().flat_map(|detail| detail.stored.keys().copied()).collect();
+        let over_time = all.into_iter().map(|(cause, origin)| {
+            let mut before = (0, 0);
+            let value = |(mark, detail): (&Mark, &Detail)| {
+                let now = (mark.written_blocks, detail.stored.get(&(cause, origin)).copied().unwrap_or(0));
+                let written = (now.0 - before.0) * BLOCK_BYTES;
+                let value = (now.1 - before.1) as f64 / written as f64;
+                before = now;
+                value
+            };
+            let write_amplification: Vec<f64> = self.marks.iter().zip(&self.details).map(value).collect();
+            CauseOverTime { cause: cause.name().to_string(), origin: origin.name().to_string(), write_amplification }
+        });
+        // What was stored before the count alone is in none of its windows.
+        over_time.filter(|cause| cause.write_amplification.iter().any(|value| *value > 0.0)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::label::{Content, Label, Tally};
+
+    const CLASSES: &[&str] = &["read", "write"];
+
+    /// A host that reads half of what it writes, and a drive that copies a page for each third of them.
+    fn stored(written: u64) -> Stored {
+        let mut tally = Tally::default();
+        tally.add(Label::host(Content::Data), 7 + written);
+        tally.add(Label { cause: Cause::GarbageCollection, ..Label::host(Content::Data) }, written / 3);
+        Stored { tally, unit_bytes: BLOCK_BYTES, free_blocks: Some(100 - written / 10_000) }
+    }
+
+    #[test]
+    fn windows_of_a_long_run_are_joined_and_keep_all_that_happened() {
+        let mut windows = Windows::new(CLASSES, &stored(0));
+        for written in 1..=500_000u64 {
+            windows.record(1, written);
+            if written.is_multiple_of(2) {
+                windows.record(0, 5);
+            }
+            if written >= windows.next() {
+                let asked = Asked { written_blocks: written, read_blocks: written / 2 };
+                windows.mark(asked, &stored(written), Time(written * 1000));
+            }
+        }
+        let WindowsReport { windows, causes } = windows.report(Time::ZERO, true);
+        assert!((Windows::MOST / 2..Windows::MOST).contains(&windows.len()), "{}", windows.len());
+        let last = windows.last().unwrap();
+        let counted: u64 = windows.iter().map(|window| window.latency_ns["write"].count).sum();
+        assert_eq!(counted, last.written_blocks);
+        assert_eq!(last.free_blocks, Some(100 - last.written_blocks / 10_000));
+        let mut begin = 0;
+        for (place, window) in windows.iter().enumerate() {
+            let latency = &window.latency_ns["write"];
+            assert_eq!(latency.max, window.written_blocks, "the last of the window");
+            assert!(latency.p50 >= begin && latency.p50 <= latency.p99 && latency.p99 <= latency.max);
+            // A block each microsecond, and half a block read beside.
+            let mib_s = 1.5 * BLOCK_BYTES as f64 / (1 << 20) as f64 * 1e6;
+            assert!((window.throughput_mib_s.unwrap() / mib_s - 1.0).abs() < 0.01, "{window:?}");
+            let sum: f64 = causes.iter().map(|cause| cause.write_amplification[place]).sum();
+            assert!((sum - window.write_amplification).abs() < 1e-9, "{sum} and {window:?}");
+            begin = window.written_blocks;
+        }
+        let names: Vec<(&str, &str)> = causes.iter().map(|cause| (&*cause.cause, &*cause.origin)).collect();
+        assert_eq!(names, [("host-write", "host-write"), ("garbage-collection", "host-write")]);
+        assert_eq!(causes[0].write_amplification[3], 1.0, "what was stored before the count is in no window");
+    }
+
+    #[test]
+    fn a_run_without_a_timing_model_has_windows_without_times() {
+        let mut windows = Windows::new(CLASSES, &stored(0));
+        windows.mark(Asked { written_blocks: 64, read_blocks: 0 }, &stored(64), Time::ZERO);
+        let window = &windows.report(Time::ZERO, false).windows[0];
+        assert_eq!((window.seconds_simulated, window.throughput_mib_s), (None, None));
+        assert!(window.latency_ns.is_empty());
     }
 }

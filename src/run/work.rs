@@ -4,6 +4,7 @@ use super::backend::FileShape;
 use super::engine::{Options, Replay};
 use super::error::RunError;
 use super::files::{FilesRun, Part};
+use super::logging::Logging;
 use super::path::Path;
 use crate::expression::Amount;
 use crate::task::CpuTable;
@@ -90,6 +91,8 @@ pub struct RunOptions {
     /// Bytes of a file, whole blocks of 4 KiB, that is written to a volume before a file workload and never again
     /// (section 4.1 of the SFS paper: dummy blocks). 0: there is none.
     pub dummy_bytes: u64,
+    /// The log of the counted requests of a simulated run, if there is one.
+    pub log: Option<Logging>,
     /// The arguments of the command line that opened the work, for the command that repeats the run.
     pub arguments: Vec<String>,
 }
@@ -108,6 +111,7 @@ impl RunOptions {
             fill: self.fill,
             precondition: self.precondition,
             verify: self.verify,
+            log: self.log.clone(),
         }
     }
 }

@@ -5,6 +5,7 @@
 //! layer's map.
 
 use super::{Flash, Requests, Translation};
+use crate::device::unit_map::UnitMap;
 use crate::device::{
     Abilities, Account, BlockDevice, DeviceError, DriveAccount, Extent, FlashAccount, Lba, Memory, blocks_in,
     check_range,
@@ -149,7 +150,7 @@ impl<T: Translation + Send> BlockDevice for Drive<T> {
         let mut nand = account.below.pop().unwrap_or_default();
         let in_blocks = |pages: &Tally| in_blocks(pages, drive.page_bytes);
         if let Some(station) = self.medium {
-            account = Account { station, sent: in_blocks(&nand.sent), flash: nand.flash, ..account };
+            account = Account { station, sent: in_blocks(&nand.sent), flash: nand.flash, map: nand.map, ..account };
         } else {
             let read_blocks = nand.read_blocks * drive.page_bytes / BLOCK_BYTES;
             nand = Account { received: in_blocks(&nand.received), sent: in_blocks(&nand.sent), read_blocks, ..nand };
@@ -205,10 +206,18 @@ pub fn account_in_pages<T: Translation>(layer: &T) -> Account {
             erased_blocks: counts.erased_blocks,
             erased_unprogrammed_pages: counts.erased_unprogrammed,
             programmed_before: 0,
+            free_blocks: layer.free_blocks(),
             programmed_now: programmed_pages.iter().map(|&pages| u64::from(pages)).sum(),
             erase_counts: erase_counts.to_vec(),
             endurance,
             raw_bytes: geometry.raw_bytes(),
+        }),
+        map: Some(UnitMap {
+            unit: "erase block",
+            size: u64::from(geometry.pages_per_block),
+            written: programmed_pages.to_vec(),
+            erases: erase_counts.to_vec(),
+            ..UnitMap::default()
         }),
         ..Account::default()
     };

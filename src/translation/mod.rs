@@ -111,6 +111,9 @@ pub trait Translation: Sized {
     /// The flash below.
     fn flash(&self) -> Flash<'_>;
 
+    /// Erased blocks that it has not begun to write.
+    fn free_blocks(&self) -> u64;
+
     /// Spare pages over exported pages, as collection finds them: without the reserve, and without the unwritten pages
     /// of open blocks.
     fn effective_overprovisioning(&self) -> f64;

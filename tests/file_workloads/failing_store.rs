@@ -27,7 +27,7 @@ fn files() -> (InProcess, FailingDisk) {
 }
 
 fn run(files: &InProcess, text: &str, threads: Threads<'_>) -> FilesRun {
-    let run = FileRun { limit: None, part: Part::Whole, threads, begin_counting: &|_| {} };
+    let run = FileRun { limit: None, part: Part::Whole, threads, log: None, stored: None, begin_counting: &|_| {} };
     run_files(files, workload(text, 3), &run, &mut |_| true)
 }
 

@@ -30,7 +30,8 @@ pub fn run_part<F: FileSystem>(
     // Each look at the clock advances it by a microsecond.
     let time = AtomicU64::new(0);
     let clock = || time.fetch_add(1000, Ordering::Relaxed);
-    let options = FileRun { limit, part, begin_counting: &|_| {}, threads: Threads::System(&clock) };
+    let options =
+        FileRun { limit, part, log: None, stored: None, begin_counting: &|_| {}, threads: Threads::System(&clock) };
     run_files(files, workload, &options, &mut |_| goes_on)
 }
 

@@ -31,7 +31,7 @@ fn simulate<F: FileSystem>(
     watch: &mut dyn FnMut(&Progress) -> bool,
 ) -> FilesRun {
     let threads = Threads::Simulated { begin: Time(1000), costs: &FREE };
-    let run = FileRun { limit, part: Part::Whole, threads, begin_counting: &|_| {} };
+    let run = FileRun { limit, part: Part::Whole, threads, log: None, stored: None, begin_counting: &|_| {} };
     run_files(files, workload(text, 3), &run, watch)
 }
 

@@ -47,6 +47,8 @@ mod readme;
 mod refused;
 #[path = "program/reproduce.rs"]
 mod reproduce;
+#[path = "program/request_log.rs"]
+mod request_log;
 #[path = "program/results.rs"]
 mod results;
 #[path = "program/serve.rs"]

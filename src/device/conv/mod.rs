@@ -19,6 +19,7 @@ pub use settings::{ConvFtl, ConvSettings, KIND};
 
 use super::block::{blocks_in, check_range};
 use super::store::{Disk, FileDisk, ImageError, Memory, Store};
+use super::wait_log::{Purpose, WaitLog};
 use super::{Abilities, Account, BlockDevice, DeviceError, Extent, Lba};
 use crate::label::{Label, Tally};
 use crate::time::Time;
@@ -113,6 +114,18 @@ impl Conventional {
         }
     }
 
+    /// The same, which records the waits of its requests, if there is a log.
+    fn recording(self, log: Option<&WaitLog>) -> Conventional {
+        let record = |service: Mutex<Service>| {
+            let service = service.into_inner().expect(UNBROKEN);
+            Mutex::new(match log {
+                Some(log) => service.recording(log.clone()),
+                None => service,
+            })
+        };
+        Conventional { service: self.service.map(record), ..self }
+    }
+
     fn counts(&self) -> MutexGuard<'_, Counts> {
         self.counts.lock().expect(UNBROKEN)
     }
@@ -164,7 +177,7 @@ impl BlockDevice for Conventional {
         self.store.write(first, buffer)?;
         drop(turn);
         self.counts().received.add(label, count);
-        Ok(self.served(at, |service| service.write(count, at)))
+        Ok(self.served(at, |service| service.write(count, Purpose::of(label), at)))
     }
 
     fn discard(&self, first: Lba, blocks: u64, at: Time) -> Result<Time, DeviceError> {

@@ -149,10 +149,11 @@ impl DeviceSettings for ConvSettings {
     }
 
     fn open(&self, _: Vec<Medium>, opening: &OpenOptions) -> Result<Medium, StationError> {
-        Ok(Medium::Blocks(Box::new(match self.image {
+        let device = match self.image {
             Some(_) => Conventional::open(self)?,
             None => Conventional::new(self, opening.holds.width()),
-        })))
+        };
+        Ok(Medium::Blocks(Box::new(device.recording(opening.wait_log))))
     }
 
     fn make(&self, _: Vec<Medium>, making: &MakeOptions) -> Result<Medium, StationError> {

@@ -11,16 +11,19 @@
 
 mod geometry;
 mod preset;
+mod recording;
 mod settings;
 mod spare;
 mod timing;
 
 pub use geometry::{EraseBlock, Geometry, LogicalPage, PhysicalPage};
 pub use preset::Preset;
+pub use recording::{MaybeRecording, Recording};
 pub use settings::{KIND, NandSettings, PageBytes};
 pub use spare::{CopiedRun, Spare};
 pub use timing::{Latencies, Reserving, Timing, Untimed};
 
+use super::wait_log::Purpose;
 use crate::label::{Cause, Content, Label, Tally};
 use crate::time::Time;
 use spare::SpareAreas;
@@ -217,7 +220,7 @@ impl<T: Timing> Nand<T> {
             versions[page.0 as usize] = Version { sequence: self.sequence, stamp, copies: 0 };
         }
         self.counts.programmed.add(Label::again(cause, spare.provenance()), 1);
-        Ok(self.timing.program(block, at))
+        Ok(self.timing.program(block, Purpose::of(Label::again(cause, spare.provenance())), at))
     }
 
     /// Reads `page`; returns its spare area, its stamp (0 without versions), and the completion time.
@@ -232,7 +235,7 @@ impl<T: Timing> Nand<T> {
         let spare = self.spare.get(page);
         let stamp = self.versions.as_ref().map_or(0, |versions| versions[page.0 as usize].stamp);
         self.counts.read.add(Label::again(cause, spare.provenance()), 1);
-        Ok((spare, stamp, self.timing.read(block, at)))
+        Ok((spare, stamp, self.timing.read(block, Purpose::of_cause(cause), at)))
     }
 
     /// Reads the spare area of `page` for a map lookup; returns the completion time. It takes as long as a page, and
@@ -246,7 +249,7 @@ impl<T: Timing> Nand<T> {
             return Err(NandError::ReadOfErasedPage { block: block.0, page: within, programmed });
         }
         self.counts.read.add(Label::first(Cause::Mapping, Content::Mapping), 1);
-        Ok(self.timing.read(block, at))
+        Ok(self.timing.read(block, Purpose::Mapping, at))
     }
 
     /// The programmed pages of `block`, in order, for a layer that has lost its RAM. Neither timed nor counted: it
@@ -290,6 +293,7 @@ impl<T: Timing> Nand<T> {
         if next != within || within + count > self.geometry.pages_per_block {
             return Err(NandError::OutOfOrderProgram { block: target.0, page: within, expected: next });
         }
+        let purpose = Purpose::of_cause(cause);
         let (mut rest, mut to, mut done) = (pages, to, at);
         let mut copied = Copied { run: CopiedRun::default(), cause, counts: &mut self.counts };
         while rest != 0 {
@@ -305,8 +309,8 @@ impl<T: Timing> Nand<T> {
             self.next_page[target.index()] += 1;
             copied.run.add(spare, |provenance, pages| copied.counts.add_copies(Label::again(cause, provenance), pages));
             moved(spare, to);
-            let read = self.timing.read(source, at);
-            done = done.max(self.timing.program(target, read));
+            let read = self.timing.read(source, purpose, at);
+            done = done.max(self.timing.program(target, purpose, read));
             to.0 += 1;
         }
         Ok(done)

@@ -6,6 +6,7 @@
 //! read, and during the one before a program.
 
 use super::geometry::{EraseBlock, Geometry};
+use crate::device::wait_log::Purpose;
 use crate::time::Time;
 
 /// The timing model of a drive.
@@ -13,11 +14,11 @@ pub trait Timing {
     /// True if completion times are modelled; otherwise every operation is done when it is issued.
     const TIMED: bool;
 
-    /// Reads a page of `block` and transfers it over the channel.
-    fn read(&mut self, block: EraseBlock, at: Time) -> Time;
+    /// Reads a page of `block` and transfers it over the channel. The purpose changes no time: a model may record it.
+    fn read(&mut self, block: EraseBlock, purpose: Purpose, at: Time) -> Time;
 
     /// Transfers a page over the channel and programs it in `block`.
-    fn program(&mut self, block: EraseBlock, at: Time) -> Time;
+    fn program(&mut self, block: EraseBlock, purpose: Purpose, at: Time) -> Time;
 
     /// Erases `block`.
     fn erase(&mut self, block: EraseBlock, at: Time) -> Time;
@@ -31,12 +32,12 @@ impl Timing for Untimed {
     const TIMED: bool = false;
 
     #[inline(always)]
-    fn read(&mut self, _block: EraseBlock, at: Time) -> Time {
+    fn read(&mut self, _block: EraseBlock, _purpose: Purpose, at: Time) -> Time {
         at
     }
 
     #[inline(always)]
-    fn program(&mut self, _block: EraseBlock, at: Time) -> Time {
+    fn program(&mut self, _block: EraseBlock, _purpose: Purpose, at: Time) -> Time {
         at
     }
 
@@ -79,6 +80,18 @@ impl Reserving {
         }
     }
 
+    /// The plane and the channel of a block, and until when they are taken.
+    pub(super) fn state(&self, block: EraseBlock) -> ((usize, usize), (Time, Time)) {
+        let unit = self.geometry.unit_of(block);
+        let (plane, channel) = (unit as usize, self.geometry.channel_of(unit) as usize);
+        ((plane, channel), (self.planes_free_at[plane], self.channels_free_at[channel]))
+    }
+
+    /// The durations of the operations.
+    pub(super) fn latencies(&self) -> &Latencies {
+        &self.latencies
+    }
+
     #[inline]
     fn resources(&mut self, block: EraseBlock) -> (&mut Time, &mut Time) {
         let unit = self.geometry.unit_of(block);
@@ -91,7 +104,7 @@ impl Timing for Reserving {
     const TIMED: bool = true;
 
     #[inline]
-    fn read(&mut self, block: EraseBlock, at: Time) -> Time {
+    fn read(&mut self, block: EraseBlock, _purpose: Purpose, at: Time) -> Time {
         let Latencies { read_ns, transfer_ns, .. } = self.latencies;
         let (plane, channel) = self.resources(block);
         let loaded = at.max(*plane) + read_ns;
@@ -101,7 +114,7 @@ impl Timing for Reserving {
     }
 
     #[inline]
-    fn program(&mut self, block: EraseBlock, at: Time) -> Time {
+    fn program(&mut self, block: EraseBlock, _purpose: Purpose, at: Time) -> Time {
         let Latencies { program_ns, transfer_ns, .. } = self.latencies;
         let (plane, channel) = self.resources(block);
         let loaded = at.max(*plane).max(*channel) + transfer_ns;
@@ -132,23 +145,23 @@ mod tests {
     #[test]
     fn one_die_does_one_thing_at_a_time() {
         let mut drive = drive(1, 1);
-        assert_eq!(drive.program(EraseBlock(0), Time(0)), Time(510));
-        assert_eq!(drive.program(EraseBlock(1), Time(0)), Time(1020));
-        assert_eq!(drive.read(EraseBlock(0), Time(0)), Time(1080));
+        assert_eq!(drive.program(EraseBlock(0), Purpose::Host, Time(0)), Time(510));
+        assert_eq!(drive.program(EraseBlock(1), Purpose::Host, Time(0)), Time(1020));
+        assert_eq!(drive.read(EraseBlock(0), Purpose::Host, Time(0)), Time(1080));
         assert_eq!(drive.erase(EraseBlock(0), Time(5000)), Time(8000));
     }
 
     #[test]
     fn dies_on_a_channel_share_only_the_transfer() {
         let mut drive = drive(1, 2);
-        assert_eq!(drive.program(EraseBlock(0), Time(0)), Time(510));
-        assert_eq!(drive.program(EraseBlock(1), Time(0)), Time(520));
+        assert_eq!(drive.program(EraseBlock(0), Purpose::Host, Time(0)), Time(510));
+        assert_eq!(drive.program(EraseBlock(1), Purpose::Host, Time(0)), Time(520));
     }
 
     #[test]
     fn channels_share_nothing() {
         let mut drive = drive(2, 1);
-        assert_eq!(drive.program(EraseBlock(0), Time(0)), Time(510));
-        assert_eq!(drive.program(EraseBlock(1), Time(0)), Time(510));
+        assert_eq!(drive.program(EraseBlock(0), Purpose::Host, Time(0)), Time(510));
+        assert_eq!(drive.program(EraseBlock(1), Purpose::Host, Time(0)), Time(510));
     }
 }

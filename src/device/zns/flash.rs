@@ -8,7 +8,8 @@
 
 use super::machine::Record;
 use super::shape::ZnsShape;
-use crate::device::nand::{EraseBlock, Geometry, Reserving, Timing};
+use crate::device::nand::{EraseBlock, Geometry, Latencies, MaybeRecording, Timing};
+use crate::device::wait_log::{Purpose, WaitLog};
 use crate::device::{FlashAccount, ZoneState};
 use crate::time::Time;
 use crate::units::BLOCK_BYTES;
@@ -17,8 +18,9 @@ use std::ops::Range;
 /// The flash of a drive.
 #[derive(Debug)]
 pub(super) struct Flash {
-    timing: Option<Reserving>,
-    program_ns: u64,
+    timing: Option<MaybeRecording>,
+    geometry: Geometry,
+    latencies: Latencies,
     page_bytes: u64,
     capacity_pages: u64,
     units: u32,
@@ -61,8 +63,9 @@ impl Flash {
         let planes = (shape.channels, shape.dies, shape.planes);
         let geometry = Geometry::new(0, shape.page_bytes, 1, planes).expect("a drive without blocks is not too large");
         Flash {
-            timing: is_timed.then(|| Reserving::new(geometry, shape.latencies)),
-            program_ns: shape.latencies.program_ns,
+            timing: is_timed.then(|| MaybeRecording::new(geometry, shape.latencies, None)),
+            geometry,
+            latencies: shape.latencies,
             page_bytes,
             capacity_pages,
             units,
@@ -80,6 +83,13 @@ impl Flash {
             next_unit: 0,
             buffer: vec![Time::ZERO; units as usize].into(),
             next_place: 0,
+        }
+    }
+
+    /// Records the waits of its operations from now on. All planes are idle.
+    pub fn record(&mut self, log: &WaitLog) {
+        if self.is_timed() {
+            self.timing = Some(MaybeRecording::new(self.geometry, self.latencies, Some(log)));
         }
     }
 
@@ -113,7 +123,7 @@ impl Flash {
     /// Puts blocks of a zone into the buffer, and programs the pages that they fill. Returns the time at which the
     /// buffer has taken them all.
     #[inline]
-    pub fn write(&mut self, zone: u32, blocks: Range<u64>, at: Time) -> Time {
+    pub fn write(&mut self, zone: u32, blocks: Range<u64>, purpose: Purpose, at: Time) -> Time {
         let pages = self.pages_filled(blocks.start)..self.pages_filled(blocks.end);
         if pages.is_empty() {
             return at;
@@ -121,19 +131,19 @@ impl Flash {
         self.programmed_pages += pages.end - pages.start;
         let mut taken = at;
         for page in pages {
-            taken = self.program_buffered(self.unit(zone, page), taken);
+            taken = self.program_buffered(self.unit(zone, page), purpose, taken);
         }
         taken
     }
 
     /// Takes a full page into the buffer when it has space, and programs it. Returns the time at which the buffer has
     /// taken it.
-    fn program_buffered(&mut self, unit: u32, at: Time) -> Time {
+    fn program_buffered(&mut self, unit: u32, purpose: Purpose, at: Time) -> Time {
         let Some(timing) = &mut self.timing else { return at };
         let place = &mut self.buffer[self.next_place];
         let taken = at.max(*place);
         // The page leaves the buffer after its transfer over the channel.
-        *place = timing.program(EraseBlock(unit), taken) - self.program_ns;
+        *place = timing.program(EraseBlock(unit), purpose, taken) - self.latencies.program_ns;
         self.next_place = (self.next_place + 1) % self.buffer.len();
         taken
     }
@@ -148,7 +158,7 @@ impl Flash {
         for page in from..end {
             let unit = EraseBlock(self.unit(zone, page));
             let Some(timing) = &mut self.timing else { break };
-            done = done.max(timing.read(unit, at));
+            done = done.max(timing.read(unit, Purpose::Host, at));
         }
         done
     }
@@ -163,7 +173,7 @@ impl Flash {
         for page in pages {
             let unit = EraseBlock(self.unit(zone, page));
             let Some(timing) = &mut self.timing else { break };
-            done = done.max(timing.program(unit, at));
+            done = done.max(timing.program(unit, Purpose::Host, at));
         }
         done
     }
@@ -197,17 +207,17 @@ impl Flash {
 
     /// Serves blocks of a conventional zone: as many pages as they touch, on the planes in turn. Their layout on flash
     /// is not modelled, so they do not count as pages.
-    pub fn pass_conventional(&mut self, blocks: Range<u64>, is_write: bool, at: Time) -> Time {
+    pub fn pass_conventional(&mut self, blocks: Range<u64>, write: Option<Purpose>, at: Time) -> Time {
         let from = blocks.start * BLOCK_BYTES / self.page_bytes;
         let end = (blocks.end * BLOCK_BYTES).div_ceil(self.page_bytes);
         let mut done = at;
         for page in from..end {
-            if is_write {
-                done = self.program_buffered(self.next_unit, done);
+            if let Some(purpose) = write {
+                done = self.program_buffered(self.next_unit, purpose, done);
                 self.next_unit = (self.next_unit + 1) % self.units;
             } else if let Some(timing) = &mut self.timing {
                 let unit = EraseBlock((page % u64::from(self.units)) as u32);
-                done = done.max(timing.read(unit, at));
+                done = done.max(timing.read(unit, Purpose::Host, at));
             }
         }
         done
@@ -224,6 +234,8 @@ impl Flash {
             erased_blocks: self.erased_blocks,
             erased_unprogrammed_pages: self.erased_unprogrammed_pages,
             programmed_before: self.programmed_before,
+            free_blocks: zones.clone().filter(|zone| zone.state == ZoneState::Empty).count() as u64
+                * u64::from(self.width),
             programmed_now: self.programmed_in(zones.clone()),
             erase_counts: zones.map(|zone| zone.erases).collect(),
             endurance: self.endurance,

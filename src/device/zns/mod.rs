@@ -27,6 +27,8 @@ pub use system::{OpenSystemDevice, open_system_device, open_system_devices_with}
 
 use super::block::{blocks_in, check_range};
 use super::store::{Disk, FileDisk, ImageError, Memory};
+use super::unit_map::UnitMap;
+use super::wait_log::{Purpose, WaitLog};
 use super::{Account, DeviceError, Lba, Zone, ZoneKind, ZoneState, ZonedDevice, ZonedShape};
 use crate::label::{Label, Tally};
 use crate::time::Time;
@@ -66,6 +68,26 @@ impl Zns {
         let shape = settings.shape().expect("validated when the settings were parsed");
         let records = vec![Record::NEW; shape.zones as usize];
         Zns::of(shape, records, Media::Memory(Memory::new(width)), settings.is_timed)
+    }
+
+    /// The same; the waits of its operations are recorded, if there is a log.
+    fn recording(mut self, log: Option<&WaitLog>) -> Zns {
+        if let Some(log) = log {
+            self.flash.record(log);
+        }
+        self
+    }
+
+    /// The map of these zones, the sequential ones.
+    fn map<'r>(&self, zones: impl Iterator<Item = &'r Record> + Clone) -> UnitMap {
+        UnitMap {
+            unit: "zone",
+            size: self.shape.capacity_blocks,
+            written: zones.clone().map(|zone| zone.written as u32).collect(),
+            live: Vec::new(),
+            erases: zones.clone().map(|zone| zone.erases).collect(),
+            states: zones.map(|zone| zone.state.name()).collect(),
+        }
     }
 
     /// Creates the image of the settings, and opens it. An existing file is replaced only with `force`.
@@ -181,13 +203,20 @@ impl Zns {
         Ok(())
     }
 
-    fn write_conventional(&mut self, zone: u32, first: Lba, buffer: &[u8], at: Time) -> Result<Time, DeviceError> {
+    fn write_conventional(
+        &mut self,
+        zone: u32,
+        first: Lba,
+        buffer: &[u8],
+        purpose: Purpose,
+        at: Time,
+    ) -> Result<Time, DeviceError> {
         let count = blocks_in(buffer.len(), self.block_width());
         let from = first.0 & (self.shape.zone_blocks - 1);
         self.machine.check_conventional_write(zone, from, count)?;
         self.store(first, buffer)?;
         self.conventional_blocks += count;
-        Ok(self.flash.pass_conventional(first.0..first.0 + count, true, at))
+        Ok(self.flash.pass_conventional(first.0..first.0 + count, Some(purpose), at))
     }
 }
 
@@ -238,7 +267,7 @@ impl ZonedDevice for Zns {
         beyond.fill(0);
         self.read_blocks += count;
         if is_conventional {
-            return Ok(self.flash.pass_conventional(first.0..first.0 + count, false, at));
+            return Ok(self.flash.pass_conventional(first.0..first.0 + count, None, at));
         }
         let is_full = record.state == ZoneState::Full;
         let programmed = if is_full { self.shape.capacity_blocks } else { record.written };
@@ -252,7 +281,7 @@ impl ZonedDevice for Zns {
             return Ok(at);
         }
         let done = if self.machine.is_conventional(zone) {
-            self.write_conventional(zone, first, buffer, at)?
+            self.write_conventional(zone, first, buffer, Purpose::of(label), at)?
         } else {
             let change = self.machine.write(zone, from, count)?;
             if let Media::Image(image) = &mut self.media
@@ -262,7 +291,7 @@ impl ZonedDevice for Zns {
             }
             self.store(first, buffer)?;
             self.make(&change)?;
-            self.flash.write(zone, from..from + count, at)
+            self.flash.write(zone, from..from + count, Purpose::of(label), at)
         };
         self.received.add(label, count);
         Ok(done)
@@ -334,6 +363,7 @@ impl ZonedDevice for Zns {
                 ("erased_unprogrammed_pages", self.flash.erased_unprogrammed_pages),
                 ("worn_out_zones", self.worn_out_zones),
             ],
+            map: Some(self.map(sequential.clone())),
             flash: Some(self.flash.account(sequential)),
             ..Account::default()
         }

@@ -295,8 +295,8 @@ impl DeviceSettings for ZnsSettings {
     fn open(&self, _: Vec<Medium>, opening: &OpenOptions) -> Result<Medium, StationError> {
         Ok(Medium::Zones(match (&self.device, &self.image) {
             (Some(device), _) => open_system_device(device)?,
-            (None, Some(_)) => Box::new(Zns::open(self)?),
-            (None, None) => Box::new(Zns::new(self, opening.holds.width())),
+            (None, Some(_)) => Box::new(Zns::open(self)?.recording(opening.wait_log)),
+            (None, None) => Box::new(Zns::new(self, opening.holds.width()).recording(opening.wait_log)),
         }))
     }
 

@@ -269,6 +269,7 @@ impl Sfs {
             sent: self.counts.sent.clone(),
             read_blocks: self.counts.read_blocks,
             events,
+            map: Some(self.unit_map()),
             below: vec![self.media.account()],
             ..Account::default()
         }

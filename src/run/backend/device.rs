@@ -3,7 +3,7 @@
 use super::{Backend, HostWrite};
 use crate::device::{Account, BlockDevice, DeviceError, Lba, STAMP_BYTES, fill_with_stamp};
 use crate::label::Label;
-use crate::run::accounts::stored_bytes;
+use crate::run::accounts::Stored;
 use crate::run::blocks::{AT_ONCE, TORN, covered, cut, parts, touched};
 use crate::run::error::RunError;
 use crate::time::Time;
@@ -112,7 +112,7 @@ impl Backend for DeviceBackend {
         self.device.account()
     }
 
-    fn stored_bytes(&self) -> u64 {
-        stored_bytes(&self.device.account())
+    fn stored(&self) -> Stored {
+        Stored::of(&self.device.account())
     }
 }

@@ -4,6 +4,7 @@ use super::{Backend, HostWrite};
 use crate::device::Account;
 use crate::device::nand::LogicalPage;
 use crate::label::Label;
+use crate::run::accounts::Stored;
 use crate::run::error::RunError;
 use crate::time::Time;
 use crate::translation::{Requests, Translation, account_in_pages};
@@ -80,7 +81,8 @@ impl<L: Translation> Backend for DriveBackend<L> {
         account_in_pages(&self.layer)
     }
 
-    fn stored_bytes(&self) -> u64 {
-        self.layer.flash().counts.programmed.total() * self.page_bytes
+    fn stored(&self) -> Stored {
+        let (tally, free_blocks) = (self.layer.flash().counts.programmed.clone(), Some(self.layer.free_blocks()));
+        Stored { tally, unit_bytes: self.page_bytes, free_blocks }
     }
 }

@@ -20,6 +20,7 @@ pub use file_shape::FileShape;
 pub(super) use sfs::SfsBackend;
 pub(super) use volume::VolumeBackend;
 
+use super::accounts::Stored;
 use super::error::RunError;
 use crate::device::Account;
 use crate::fs::sfs::Census;
@@ -68,8 +69,8 @@ pub(super) trait Backend {
     /// The counts of the backend and everything below it, since they were new.
     fn account(&self) -> Account;
 
-    /// Bytes stored by the media since they were new, for any cause.
-    fn stored_bytes(&self) -> u64;
+    /// What the media have stored since they were new.
+    fn stored(&self) -> Stored;
 
     /// The table of CPU time that counts; `None` without a file system.
     fn cpu(&self) -> Option<CpuTable> {

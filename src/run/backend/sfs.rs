@@ -7,7 +7,7 @@ use crate::fs::Durable;
 use crate::fs::sfs::placement::Tick;
 use crate::fs::sfs::{Census, InodeNumber, Sfs, SfsError, SfsVolume};
 use crate::fs::volume::Call;
-use crate::run::accounts::stored_bytes;
+use crate::run::accounts::Stored;
 use crate::run::blocks::{AT_ONCE, covered, cut, parts, touched};
 use crate::run::dummy::{PLAIN_FILE, write_dummy};
 use crate::run::error::RunError;
@@ -159,8 +159,8 @@ impl Backend for SfsBackend {
         self.volume.account()
     }
 
-    fn stored_bytes(&self) -> u64 {
-        stored_bytes(&self.volume.account())
+    fn stored(&self) -> Stored {
+        Stored::of(&self.volume.account())
     }
 
     fn census(&self) -> Option<Census> {

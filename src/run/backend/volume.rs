@@ -5,7 +5,7 @@ use super::{Backend, FileShape, HostWrite};
 use crate::device::{Account, STAMP_BYTES, fill_with_stamp};
 use crate::fs::Durable;
 use crate::fs::volume::{Allocation, Call, Hold, InodeNumber, Volume, VolumeError};
-use crate::run::accounts::stored_bytes;
+use crate::run::accounts::Stored;
 use crate::run::blocks::{AT_ONCE, covered, cut, parts, touched};
 use crate::run::dummy::{PLAIN_FILE, write_dummy};
 use crate::run::error::RunError;
@@ -152,7 +152,7 @@ impl Backend for VolumeBackend {
         self.volume.account(&Call::by_root(&Task::at(self.now))).expect("a volume that is mounted has an account")
     }
 
-    fn stored_bytes(&self) -> u64 {
-        stored_bytes(&self.account())
+    fn stored(&self) -> Stored {
+        Stored::of(&self.account())
     }
 }

@@ -7,22 +7,27 @@
 //! | `simulated` | a stage in simulated threads |
 //! | `calls` | one operation as calls of the file system |
 //! | `lane` | a lane: its open files and its counts |
+//! | `over_time` | the windows of the counted stages |
 //! | `tally` | the operations of the counted stages |
 //! | `precondition` | the first part of the counted stages, which is not counted |
 //! | `setup` | checks that an earlier run has left the setup |
 
 mod calls;
 mod lane;
+mod over_time;
 mod precondition;
 mod runner;
 mod setup;
 mod simulated;
 mod tally;
 
+pub use over_time::WhatIsStored;
 pub(super) use precondition::preconditioned;
 
 use super::engine::Progress;
 use super::error::{InputFault, RunError, RunFault, SetupFault};
+use super::logging::Logging;
+use super::windows::WindowsReport;
 use crate::fs::FileSystem;
 use crate::report::{FilesResult, LatencyHistogram, MovedBytes, Percentiles, StageResult, WorkloadResult};
 use crate::task::{Costs, Task};
@@ -41,6 +46,10 @@ pub struct FileRun<'a> {
     pub part: Part,
     /// The threads in which lanes run.
     pub threads: Threads<'a>,
+    /// The log of the counted operations of a simulated run, if there is one.
+    pub log: Option<&'a Logging>,
+    /// What the media below have stored, for the windows of the run; `None` where nothing is simulated.
+    pub stored: Option<WhatIsStored<'a>>,
     /// Called once, before the first counted stage, on behalf of a task whose work begins when the setup has ended.
     pub begin_counting: &'a (dyn Fn(&Task<'_>) + Sync),
 }
@@ -93,6 +102,8 @@ pub struct FilesRun {
     pub files: Option<FilesResult>,
     /// Latencies in the counted stages, from call to return, by class of operation: `read`, `write`, `create`, `fsync`...
     pub latency_ns: BTreeMap<&'static str, Percentiles>,
+    /// The run in windows of equal writes; none where nothing is simulated.
+    pub windows: WindowsReport,
     /// Warnings for the user.
     pub warnings: Vec<String>,
     /// The options of the command line that affect it.
@@ -107,6 +118,7 @@ impl FilesRun {
     /// Leaves out all times: those of a simulation without a timing model are of CPU time alone.
     pub(super) fn forget_times(&mut self) {
         (self.seconds, self.latency_ns) = (0.0, BTreeMap::new());
+        self.windows.forget_times();
         if let Some(files) = &mut self.files {
             files.seconds_counted = None;
             files.stages.iter_mut().for_each(|stage| stage.seconds = None);
@@ -148,6 +160,7 @@ pub fn run_files<F: FileSystem>(
         }
         if number == setup {
             runner.alone(|task| (run.begin_counting)(task));
+            runner.begin_counting();
         }
         let (stage_began, before) = (runner.now_ns(), requests(&lanes));
         match run.threads {
@@ -163,6 +176,7 @@ pub fn run_files<F: FileSystem>(
         lanes.iter_mut().for_each(|lane| runner.alone(|task| runner.close_all(task, lane)));
     }
     let interrupted = runner.stops();
+    let windows = runner.windows();
     let failure = match runner.into_failure() {
         _ if refused.is_some() => refused,
         failed => failed.map(|Failed { error, thread }| match named(error, root, first > 0) {
@@ -170,7 +184,7 @@ pub fn run_files<F: FileSystem>(
             error => error,
         }),
     };
-    let mut done = measured(&name, run, told, &lanes);
+    let mut done = FilesRun { windows, ..measured(&name, run, told, &lanes) };
     if run.part == Part::Setup && setup == 0 {
         done.warnings.push(format!("{root} has no setup: nothing was made, and its counted part is all of it"));
     }
@@ -237,6 +251,7 @@ fn measured<F: FileSystem>(name: &str, run: &FileRun<'_>, stages: Vec<StageResul
             stages,
         }),
         latency_ns: latencies.filter_map(|(class, latency)| Some((*class, latency.percentiles()?))).collect(),
+        windows: WindowsReport::default(),
         warnings: lanes.iter().flat_map(|lane| lane.lane.warnings()).collect(),
         options: [
             run.part.name().map(|part| format!("--only {part}")),

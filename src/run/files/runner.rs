@@ -1,11 +1,14 @@
 //! Runs a stage: all lanes at once, each in a thread of its own.
 
 use super::lane::LaneRun;
+use super::over_time::OverTime;
+use super::tally::log_row;
 use super::{FileRun, Threads};
 use crate::fs::FileSystem;
 use crate::run::engine::Progress;
 use crate::run::error::{RunError, RunFault};
 use crate::run::threads::ThreadsFault;
+use crate::run::windows::WindowsReport;
 use crate::task::{Alone, Task};
 use crate::time::Time;
 use crate::workload::files::{FileOperation, Stage};
@@ -25,12 +28,15 @@ pub(super) struct Runner<'a, F> {
     pub(super) files: &'a F,
     pub(super) seed: u64,
     pub(super) run: &'a FileRun<'a>,
+    over_time: Option<OverTime<'a>>,
     stop: AtomicBool,
     /// Operations of all lanes.
     done: AtomicU64,
     failure: Mutex<Option<Failed>>,
     /// The instant of simulated time that all lanes have reached.
     reached: AtomicU64,
+    /// The beginning of the count.
+    counted_from: AtomicU64,
 }
 
 /// The first failure of a run.
@@ -64,7 +70,18 @@ impl<'a, F: FileSystem> Runner<'a, F> {
     pub(super) fn new(files: &'a F, seed: u64, run: &'a FileRun<'a>) -> Runner<'a, F> {
         let begin = if let Threads::Simulated { begin, .. } = run.threads { begin } else { Time::ZERO };
         let (stop, done, reached) = (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(begin.0));
-        Runner { files, seed, run, stop, done, failure: Mutex::default(), reached }
+        let over_time = run.stored.map(OverTime::new);
+        Runner {
+            files,
+            seed,
+            run,
+            over_time,
+            stop,
+            done,
+            failure: Mutex::default(),
+            reached,
+            counted_from: AtomicU64::new(begin.0),
+        }
     }
 
     pub(super) fn into_failure(self) -> Option<Failed> {
@@ -104,6 +121,26 @@ impl<'a, F: FileSystem> Runner<'a, F> {
             Threads::System(clock) => clock(),
             Threads::Simulated { .. } => task.now().0,
         }
+    }
+
+    /// Writes the log's row of an operation, if there is a log.
+    fn log(&self, lane: &LaneRun<F>, operation: &FileOperation, (began, done): (Time, Time)) -> Result<(), RunError> {
+        let Some(log) = self.run.log else { return Ok(()) };
+        let begin = Time(self.counted_from.load(Ordering::Relaxed));
+        log.write(log_row(lane.number, operation), Some((begin, began, done)))
+    }
+
+    /// The count begins now.
+    pub(super) fn begin_counting(&self) {
+        self.counted_from.store(self.now_ns(), Ordering::Relaxed);
+        if let Some(over_time) = &self.over_time {
+            over_time.begin(Time(self.now_ns()));
+        }
+    }
+
+    /// The windows of the run.
+    pub(super) fn windows(&self) -> WindowsReport {
+        self.over_time.as_ref().map_or_else(WindowsReport::default, OverTime::report)
     }
 
     /// Acts while no lane runs. Simulated time advances by what `act` takes.
@@ -233,10 +270,21 @@ impl<'a, F: FileSystem> Runner<'a, F> {
             if self.stops() || stage.counted && lane.left == Some(0) {
                 return false;
             }
+            let began = task.now();
+            if let Some(log) = self.run.log {
+                log.waits().issue(began);
+            }
             match self.apply(task, lane, operation) {
                 Ok(latency_ns) if stage.counted => {
                     lane.tally.count(operation, latency_ns);
+                    if let Some(over_time) = &self.over_time {
+                        over_time.count(operation, latency_ns, task.now());
+                    }
                     lane.left = lane.left.map(|left| left - 1);
+                    if let Err(error) = self.log(lane, operation, (began, began + latency_ns)) {
+                        self.fail_in(lane, error);
+                        return false;
+                    }
                 }
                 Ok(_) => {}
                 Err(error) => {

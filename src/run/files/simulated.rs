@@ -5,7 +5,7 @@ use super::lane::LaneRun;
 use super::runner::{Runner, Watch};
 use crate::fs::FileSystem;
 use crate::run::engine::Progress;
-use crate::run::threads::{Work, run_threads};
+use crate::run::threads::{Work, run_threads_told};
 use crate::task::{Costs, Task};
 use crate::time::Time;
 use crate::workload::files::Stage;
@@ -31,7 +31,12 @@ impl<F: FileSystem> Runner<'_, F> {
         let work = |lane| -> Work<'_> {
             Box::new(move |task: &Task<'_>| self.run_lane(task, number, stage, lane, &mut |share| ask(share)))
         };
-        match run_threads(Time(self.now_ns()), costs, lanes.iter_mut().map(work).collect()) {
+        let turn = |number| {
+            if let Some(log) = self.run.log {
+                log.waits().turn(number);
+            }
+        };
+        match run_threads_told(Time(self.now_ns()), costs, lanes.iter_mut().map(work).collect(), &turn) {
             Ok(end) => self.reach(end),
             Err(fault) => self.break_off(fault),
         }

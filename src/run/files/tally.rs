@@ -1,26 +1,88 @@
 //! The operations of the counted stages, by class.
 
-use crate::report::LatencyHistogram;
+use crate::label::Content;
+use crate::report::{LatencyHistogram, LogRow};
+use crate::run::windows::Asked;
 use crate::units::BLOCK_BYTES;
 use crate::workload::files::FileOperation;
 use std::collections::BTreeMap;
 
 /// The classes in which operations are counted.
-fn class(operation: &FileOperation) -> &'static str {
+pub(super) const CLASSES: [&str; 13] = [
+    "mkdir",
+    "create",
+    "open",
+    "stat",
+    "read",
+    "write",
+    "fsync",
+    "close",
+    "unlink",
+    "rename",
+    "preallocate",
+    "discard",
+    "sync",
+];
+
+/// The place of an operation's class in [`CLASSES`].
+pub(super) fn class_index(operation: &FileOperation) -> usize {
     match operation {
-        FileOperation::MakeDirectory(_) => "mkdir",
-        FileOperation::Create(_) => "create",
-        FileOperation::Open(_) => "open",
-        FileOperation::Stat(_) => "stat",
-        FileOperation::Read { .. } => "read",
-        FileOperation::Write { .. } => "write",
-        FileOperation::Fsync(_) | FileOperation::Fdatasync(_) => "fsync",
-        FileOperation::Close(_) => "close",
-        FileOperation::Unlink(_) => "unlink",
-        FileOperation::Rename { .. } => "rename",
-        FileOperation::Preallocate { .. } => "preallocate",
-        FileOperation::Discard { .. } => "discard",
-        FileOperation::Sync => "sync",
+        FileOperation::MakeDirectory(_) => 0,
+        FileOperation::Create(_) => 1,
+        FileOperation::Open(_) => 2,
+        FileOperation::Stat(_) => 3,
+        FileOperation::Read { .. } => 4,
+        FileOperation::Write { .. } => 5,
+        FileOperation::Fsync(_) | FileOperation::Fdatasync(_) => 6,
+        FileOperation::Close(_) => 7,
+        FileOperation::Unlink(_) => 8,
+        FileOperation::Rename { .. } => 9,
+        FileOperation::Preallocate { .. } => 10,
+        FileOperation::Discard { .. } => 11,
+        FileOperation::Sync => 12,
+    }
+}
+
+/// The class of an operation.
+pub(super) fn class(operation: &FileOperation) -> &'static str {
+    CLASSES[class_index(operation)]
+}
+
+/// The row of an operation in the log, without its times.
+pub(super) fn log_row(thread: u32, operation: &FileOperation) -> LogRow {
+    let (file, range) = match *operation {
+        FileOperation::MakeDirectory(name)
+        | FileOperation::Create(name)
+        | FileOperation::Open(name)
+        | FileOperation::Stat(name)
+        | FileOperation::Fsync(name)
+        | FileOperation::Fdatasync(name)
+        | FileOperation::Close(name)
+        | FileOperation::Unlink(name)
+        | FileOperation::Rename { from: name, .. } => (Some(name), None),
+        FileOperation::Preallocate { file, length } => (Some(file), Some((0, length))),
+        FileOperation::Read { file, offset, length }
+        | FileOperation::Write { file, offset, length, .. }
+        | FileOperation::Discard { file, offset, length } => (Some(file), Some((offset, length))),
+        FileOperation::Sync => (None, None),
+    };
+    LogRow {
+        thread,
+        action: class(operation),
+        file: file.map(u64::from),
+        offset_bytes: range.map(|(offset, _)| offset),
+        length_bytes: range.map(|(_, length)| length),
+        content: matches!(operation, FileOperation::Write { .. }).then(|| Content::Data.name()),
+        time: None,
+    }
+}
+
+/// The blocks that an operation writes and reads.
+pub(super) fn moved(operation: &FileOperation) -> Asked {
+    match *operation {
+        FileOperation::Read { offset, length, .. } => Asked { written_blocks: 0, read_blocks: blocks(offset, length) },
+        FileOperation::Write { offset, length, .. } => Asked { written_blocks: blocks(offset, length), read_blocks: 0 },
+        _ => Asked { written_blocks: 0, read_blocks: 0 },
     }
 }
 

@@ -60,7 +60,18 @@ pub enum ThreadsFault {
 ///
 /// Fails if one panics, if they wait for each other, or if there is no memory for a stack. The others are then unwound
 /// where they are, and what is behind their gates must not be used any more.
+#[cfg(test)]
 pub(super) fn run_threads<'a>(begin: Time, costs: &'a Costs, works: Vec<Work<'a>>) -> Result<Time, ThreadsFault> {
+    run_threads_told(begin, costs, works, &|_| {})
+}
+
+/// The same; `turn` is told the number of each thread, from 0, before it goes on.
+pub(super) fn run_threads_told<'a>(
+    begin: Time,
+    costs: &'a Costs,
+    works: Vec<Work<'a>>,
+    turn: &dyn Fn(u32),
+) -> Result<Time, ThreadsFault> {
     let schedule = Schedule::new(begin, works.len() as u32);
     let mut coroutines = Vec::with_capacity(works.len());
     for (work, number) in works.into_iter().zip(0..) {
@@ -74,7 +85,7 @@ pub(super) fn run_threads<'a>(begin: Time, costs: &'a Costs, works: Vec<Work<'a>
             task.now()
         }));
     }
-    in_scope(coroutines.into_iter(), Vec::new(), &schedule, begin)
+    in_scope(coroutines.into_iter(), Vec::new(), (&schedule, turn), begin)
 }
 
 type Coroutine<'a> = ScopedCoroutine<'a, (), (), Time>;
@@ -84,7 +95,7 @@ type Opened<'a> = ScopedCoroutineRef<'a, (), (), Time, DefaultStack>;
 fn in_scope<'a>(
     mut coroutines: std::vec::IntoIter<Coroutine<'a>>,
     opened: Vec<Opened<'_>>,
-    schedule: &Schedule,
+    (schedule, turn): (&Schedule, &dyn Fn(u32)),
     begin: Time,
 ) -> Result<Time, ThreadsFault> {
     match coroutines.next() {
@@ -92,17 +103,23 @@ fn in_scope<'a>(
             // From here on all of them live as long as the innermost scope.
             let mut opened: Vec<Opened<'_>> = opened;
             opened.push(coroutine);
-            in_scope(coroutines, opened, schedule, begin)
+            in_scope(coroutines, opened, (schedule, turn), begin)
         }),
-        None => run(opened, schedule, begin),
+        None => run(opened, schedule, turn, begin),
     }
 }
 
 /// Resumes the coroutine that is furthest behind, until all have ended.
-fn run(mut coroutines: Vec<Opened<'_>>, schedule: &Schedule, begin: Time) -> Result<Time, ThreadsFault> {
+fn run(
+    mut coroutines: Vec<Opened<'_>>,
+    schedule: &Schedule,
+    turn: &dyn Fn(u32),
+    begin: Time,
+) -> Result<Time, ThreadsFault> {
     let (mut left, mut end) = (coroutines.len(), begin);
     while left > 0 {
         let number = schedule.next().ok_or_else(|| ThreadsFault::Circle(schedule.who_waits()))?;
+        turn(number);
         let coroutine = &mut coroutines[number as usize];
         match catch_unwind(AssertUnwindSafe(|| coroutine.resume(()))) {
             Ok(CoroutineResult::Yield(())) => {}

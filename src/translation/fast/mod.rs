@@ -400,6 +400,10 @@ impl<T: Timing> Translation for Fast<T> {
         Flash::of(&self.nand)
     }
 
+    fn free_blocks(&self) -> u64 {
+        self.free.count().into()
+    }
+
     fn effective_overprovisioning(&self) -> f64 {
         // Only log blocks take updates.
         f64::from(self.settings.random_logs + 1) / f64::from(self.settings.logical_blocks)

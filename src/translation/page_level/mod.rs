@@ -220,6 +220,10 @@ impl<T: Timing, M: PageMap> Translation for PageLevel<T, M> {
         Flash::of(&self.nand)
     }
 
+    fn free_blocks(&self) -> u64 {
+        self.free.count().into()
+    }
+
     fn effective_overprovisioning(&self) -> f64 {
         let exported = self.settings.exported_pages as f64;
         let geometry = self.nand.geometry();

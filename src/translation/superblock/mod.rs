@@ -389,6 +389,10 @@ impl<T: Timing> Translation for SuperblockFtl<T> {
         Flash::of(&self.nand)
     }
 
+    fn free_blocks(&self) -> u64 {
+        self.free.count().into()
+    }
+
     fn effective_overprovisioning(&self) -> f64 {
         let geometry = self.nand.geometry();
         let occupied = match self.occupied {

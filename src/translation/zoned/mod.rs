@@ -362,6 +362,7 @@ impl Volume {
             warnings: self.warnings.clone(),
             flash: None,
             drive: None,
+            map: None,
             below: self.media.accounts(),
         }
     }

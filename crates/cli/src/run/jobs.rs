@@ -6,7 +6,8 @@ use crate::progress::Bars;
 use crate::run::Run;
 use crate::workload::Source;
 use flashpath::run::{
-    BlockWork, FileShape, Job, Outcome, Part, Path, Place, ProgramWork, Replay, RunError, RunOptions, Work, run,
+    BlockWork, FileShape, Job, Logging, Outcome, Part, Path, Place, ProgramWork, Replay, RunError, RunOptions, Work,
+    run,
 };
 use flashpath::workload::files::file_workload;
 use std::sync::Mutex;
@@ -16,6 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 pub struct Runner<'a> {
     pub command: &'a Run,
     pub source: Source,
+    pub log: Option<Logging>,
     pub stop: &'a AtomicBool,
     pub bars: Bars,
     pub machine: ThisMachine,
@@ -80,7 +82,7 @@ impl Runner<'_> {
     /// The command's job in this place.
     fn job<'a>(&'a self, place: Place<'a>) -> Result<Job<'a>, RunError> {
         let work = self.work(place)?;
-        let options = self.command.options(&work);
+        let options = RunOptions { log: self.log.clone(), ..self.command.options(&work) };
         Ok(Job { work, place, seed: self.command.seed, options })
     }
 
@@ -129,6 +131,7 @@ impl Run {
             part: self.only.unwrap_or(Part::Whole),
             cpu: self.cpu.clone(),
             dummy_bytes: 0,
+            log: None,
             arguments: match work {
                 Work::Blocks(_) => self.replaying.arguments(),
                 Work::Files(_) => self.cpu.as_ref().and_then(crate::cpu::argument).into_iter().collect(),

@@ -19,8 +19,8 @@ use crate::progress::Bars;
 use crate::words::one_of;
 use crate::workload::{Replaying, Source};
 use flashpath::expression::Amount;
-use flashpath::report::Environment;
-use flashpath::run::{Part, Path};
+use flashpath::report::{Environment, RequestLog};
+use flashpath::run::{Logging, Part, Path};
 use flashpath::task::CpuTable;
 use jobs::Runner;
 use named_path::NamedPath;
@@ -94,6 +94,9 @@ pub struct Run {
     /// Write that table as a Parquet file
     #[arg(long, value_name = "FILE.parquet", help_heading = "Results")]
     parquet: Option<PathBuf>,
+    /// Write a Parquet file with a row for each counted request of a simulated run: its times, and where the time went
+    #[arg(long, value_name = "FILE.parquet", help_heading = "Results")]
+    log: Option<PathBuf>,
     /// Write the results as one self-contained HTML page
     #[arg(long, value_name = "FILE.html", help_heading = "Results")]
     report: Option<PathBuf>,
@@ -150,17 +153,37 @@ impl Run {
         self.check_names()?;
         self.check_outputs(&source)?;
         let places = self.places(&paths);
+        let log = self.request_log()?;
         let stop = &STOP;
-        let runner =
-            Runner { command: &self, source, stop, bars: Bars::new(self.quiet), machine: ThisMachine::default() };
+        let runner = Runner {
+            command: &self,
+            source,
+            log: log.clone(),
+            stop,
+            bars: Bars::new(self.quiet),
+            machine: ThisMachine::default(),
+        };
         runner.check(&places)?;
         catch_interrupts()?;
         let environment = self.environment(&runner.source)?;
         let mut outcomes = runner.run(&places)?;
+        if let Some(log) = log {
+            log.finish()?;
+        }
         for (outcome, named) in outcomes.iter_mut().zip(&self.on) {
             outcome.result.name.clone_from(&named.name);
         }
         self.print_results(outcomes, &environment)
+    }
+
+    /// The log of requests, if it is asked for.
+    fn request_log(&self) -> Result<Option<Logging>, Failure> {
+        let Some(file) = &self.log else { return Ok(None) };
+        if self.on.len() > 1 {
+            let message = format!("--log writes the requests of one path, and there are {}", self.on.len());
+            return Err(Failure::input(message, Some("run each path on its own, with a log of its own".to_string())));
+        }
+        Ok(Some(Logging::new(RequestLog::create(file)?)))
     }
 
     /// Where the results are from, found before the run: a file that cannot be read later would cost them.

@@ -14,8 +14,13 @@ const STANDARD_OUTPUT: &str = "-";
 impl Run {
     /// Checks the output files before a run that may take hours.
     pub fn check_outputs(&self, source: &Source) -> Result<(), Failure> {
-        let asked =
-            [("--json", &self.json), ("--csv", &self.csv), ("--parquet", &self.parquet), ("--report", &self.report)];
+        let asked = [
+            ("--json", &self.json),
+            ("--csv", &self.csv),
+            ("--parquet", &self.parquet),
+            ("--log", &self.log),
+            ("--report", &self.report),
+        ];
         let outputs: Vec<(&str, &Path)> =
             asked.into_iter().filter_map(|(option, file)| Some((option, file.as_deref()?))).collect();
         for (option, _) in outputs.iter().filter(|(_, file)| *file == Path::new(STANDARD_OUTPUT)) {

@@ -3,6 +3,7 @@
 
 use super::open::{Tolerance, open};
 use crate::device::Medium;
+use crate::device::unit_map::UnitMap;
 use crate::fs::sfs::error::OpenSfsError;
 use crate::fs::sfs::log::segments::State;
 use crate::fs::sfs::make::Identity;
@@ -105,6 +106,15 @@ pub fn segment_map(medium: Medium, settings: &SfsSettings) -> Result<SegmentMap,
     Ok(opened.volume.segment_map(opened.is_clean, given_up, findings))
 }
 
+fn state_name(state: State) -> &'static str {
+    match state {
+        State::Free => "free",
+        State::Emptied => "emptied",
+        State::Open => "open",
+        State::Written => "written",
+    }
+}
+
 impl Sfs {
     /// Counts what lives in the segments. Those that are free, open, empty or of metadata are left out.
     pub fn census(&self) -> Census {
@@ -120,6 +130,18 @@ impl Sfs {
         }
     }
 
+    /// The state of each segment.
+    pub(in crate::fs::sfs) fn unit_map(&self) -> UnitMap {
+        let segments = || (0..self.log.segments.count()).map(|number| self.log.segments.get(number));
+        UnitMap {
+            unit: "segment",
+            size: self.limits.segment_capacity.into(),
+            live: segments().map(|segment| segment.live).collect(),
+            states: segments().map(|segment| state_name(segment.state)).collect(),
+            ..UnitMap::default()
+        }
+    }
+
     fn segment_map(&self, is_clean: bool, given_up_blocks: u64, findings: usize) -> SegmentMap {
         let census = self.census();
         let capacity = self.limits.segment_capacity;
@@ -129,12 +151,7 @@ impl Sfs {
                 let segment = self.log.segments.get(number);
                 SegmentRow {
                     segment: number,
-                    state: match segment.state {
-                        State::Free => "free",
-                        State::Emptied => "emptied",
-                        State::Open => "open",
-                        State::Written => "written",
-                    },
+                    state: state_name(segment.state),
                     is_metadata: segment.is_metadata,
                     group: (segment.group != NO_GROUP && segment.state != State::Free).then_some(segment.group),
                     live_blocks: segment.live,

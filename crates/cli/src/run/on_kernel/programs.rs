@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use flashpath::report::WorkloadResult;
-use flashpath::run::{FilesRun, RunError, RunFault};
+use flashpath::run::{FilesRun, RunError, RunFault, WindowsReport};
 use flashpath::units::BLOCK_BYTES;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
@@ -41,6 +41,7 @@ pub fn shell(name: &str, text: &str, mount: &Path, stop: &AtomicBool) -> Result<
         seconds: ended.seconds,
         files: None,
         latency_ns: BTreeMap::new(),
+        windows: WindowsReport::default(),
         warnings: vec![warning.to_string()],
         options: Vec::new(),
         interrupted: ended.interrupted,
@@ -91,6 +92,7 @@ pub fn fio(name: &str, job: &Path, mount: &Path, stop: &AtomicBool) -> Result<Fi
         seconds,
         files: None,
         latency_ns: BTreeMap::new(),
+        windows: WindowsReport::default(),
         warnings: Vec::new(),
         options: Vec::new(),
         interrupted: ended.interrupted,

@@ -1,0 +1,148 @@
+//! A device that a file system owns, and whose counts the run may look at while the file system works: no gate of the
+//! file system is entered for it.
+
+use super::accounts::Stored;
+use crate::device::{Abilities, Account, BlockDevice, DeviceError, Lba, Medium, Zone, ZonedDevice, ZonedShape};
+use crate::label::Label;
+use crate::time::Time;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The second hold of a device.
+#[derive(Clone)]
+pub enum Watched {
+    Blocks(Blocks),
+    Zones(Zones),
+}
+
+impl Watched {
+    /// Takes a device apart into what the file system gets, and the hold of the run.
+    pub fn of(medium: Medium) -> (Medium, Watched) {
+        match medium {
+            Medium::Blocks(device) => {
+                let blocks = Blocks(device.into());
+                (Medium::Blocks(Box::new(blocks.clone())), Watched::Blocks(blocks))
+            }
+            Medium::Zones(device) => {
+                let zones = Zones(Arc::new(Mutex::new(device)));
+                (Medium::Zones(Box::new(zones.clone())), Watched::Zones(zones))
+            }
+        }
+    }
+
+    fn account(&self) -> Account {
+        match self {
+            Watched::Blocks(device) => device.account(),
+            Watched::Zones(device) => device.account(),
+        }
+    }
+
+    /// What the media of all devices have stored since they were new.
+    pub fn stored(devices: &[Watched]) -> Stored {
+        let below = devices.iter().map(Watched::account).collect();
+        Stored::of(&Account { below, ..Account::default() })
+    }
+}
+
+/// A device of blocks with two holds.
+#[derive(Clone)]
+pub struct Blocks(Arc<dyn BlockDevice>);
+
+impl BlockDevice for Blocks {
+    fn blocks(&self) -> u64 {
+        self.0.blocks()
+    }
+
+    fn block_width(&self) -> usize {
+        self.0.block_width()
+    }
+
+    fn read(&self, first: Lba, buffer: &mut [u8], at: Time) -> Result<Time, DeviceError> {
+        self.0.read(first, buffer, at)
+    }
+
+    fn write(&self, first: Lba, buffer: &[u8], label: Label, at: Time) -> Result<Time, DeviceError> {
+        self.0.write(first, buffer, label, at)
+    }
+
+    fn discard(&self, first: Lba, blocks: u64, at: Time) -> Result<Time, DeviceError> {
+        self.0.discard(first, blocks, at)
+    }
+
+    fn flush(&self, at: Time) -> Result<Time, DeviceError> {
+        self.0.flush(at)
+    }
+
+    fn account(&self) -> Account {
+        self.0.account()
+    }
+}
+
+impl Abilities for Blocks {
+    fn wrapped(&self) -> Option<&dyn BlockDevice> {
+        Some(&*self.0)
+    }
+}
+
+/// A device of zones with two holds.
+#[derive(Clone)]
+pub struct Zones(Arc<Mutex<Box<dyn ZonedDevice>>>);
+
+impl Zones {
+    fn device(&self) -> MutexGuard<'_, Box<dyn ZonedDevice>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ZonedDevice for Zones {
+    fn shape(&self) -> ZonedShape {
+        self.device().shape()
+    }
+
+    fn block_width(&self) -> usize {
+        self.device().block_width()
+    }
+
+    fn is_timed(&self) -> bool {
+        self.device().is_timed()
+    }
+
+    fn zone(&self, zone: u32) -> Zone {
+        self.device().zone(zone)
+    }
+
+    fn read(&mut self, first: Lba, buffer: &mut [u8], at: Time) -> Result<Time, DeviceError> {
+        self.device().read(first, buffer, at)
+    }
+
+    fn write(&mut self, first: Lba, buffer: &[u8], label: Label, at: Time) -> Result<Time, DeviceError> {
+        self.device().write(first, buffer, label, at)
+    }
+
+    fn append(&mut self, zone: u32, buffer: &[u8], label: Label, at: Time) -> Result<(Lba, Time), DeviceError> {
+        self.device().append(zone, buffer, label, at)
+    }
+
+    fn open(&mut self, zone: u32, at: Time) -> Result<Time, DeviceError> {
+        self.device().open(zone, at)
+    }
+
+    fn close(&mut self, zone: u32, at: Time) -> Result<Time, DeviceError> {
+        self.device().close(zone, at)
+    }
+
+    fn finish(&mut self, zone: u32, at: Time) -> Result<Time, DeviceError> {
+        self.device().finish(zone, at)
+    }
+
+    fn reset(&mut self, zone: u32, at: Time) -> Result<Time, DeviceError> {
+        self.device().reset(zone, at)
+    }
+
+    fn flush(&mut self, at: Time) -> Result<Time, DeviceError> {
+        self.device().flush(at)
+    }
+
+    fn account(&self) -> Account {
+        self.device().account()
+    }
+}
