@@ -141,7 +141,7 @@ fn three() -> [RunResult; 3] {
 #[test]
 fn three_paths_are_drawn_in_light_and_in_dark() {
     for (theme, ink) in [(LIGHT, INK_IN_LIGHT), (DARK, INK_IN_THE_DARK)] {
-        let Some(drawn) = drawn_well(&three(), theme, DESK, 3 + 1 + 1 + 1) else { return };
+        let Some(drawn) = drawn_well(&three(), theme, DESK, 3 + 6) else { return };
         let visible = &drawn.document;
         assert_eq!(visible.matches("<g class=\"sankey\"").count(), 3);
         assert!(visible.contains(&format!("fill: {ink}")), "the charts' text is not {ink}");
@@ -161,14 +161,14 @@ fn the_button_changes_the_theme_of_the_charts_too() {
 
 #[test]
 fn a_phone_shows_the_page_without_scrolling_sideways() {
-    drawn_well(&three(), LIGHT, PHONE, 6);
-    drawn_well(&three(), DARK, PHONE, 6);
+    drawn_well(&three(), LIGHT, PHONE, 9);
+    drawn_well(&three(), DARK, PHONE, 9);
 }
 
 #[test]
 fn one_path_without_timing_has_no_latency_charts() {
     let results = [sample::without_timing("dftl/nand:timing=none", 7)];
-    let Some(drawn) = drawn_well(&results, LIGHT, DESK, 1 + 1 + 1) else { return };
+    let Some(drawn) = drawn_well(&results, LIGHT, DESK, 1 + 5) else { return };
     assert!(!drawn.document.contains("<h2>Latency</h2>"));
 }
 
@@ -177,8 +177,8 @@ fn six_paths_one_of_them_empty_stand_side_by_side() {
     let [first, second, third] = three();
     let results =
         [first, second, third, sample::empty("page/nand"), sample::without_timing("dftl/nand", 42), three()[0].clone()];
-    drawn_well(&results, LIGHT, DESK, 5 + 1 + 1 + 1);
-    drawn_well(&results, LIGHT, PHONE, 5 + 1 + 1 + 1);
+    drawn_well(&results, LIGHT, DESK, 5 + 6);
+    drawn_well(&results, LIGHT, PHONE, 5 + 6);
 }
 
 #[test]
@@ -191,7 +191,7 @@ fn an_empty_run_and_numbers_that_are_not_finite_are_drawn() {
     broken.windows[3].write_amplification = f64::NEG_INFINITY;
     broken.sums[0].left = f64::NAN;
     broken.seconds_wall = f64::NAN;
-    drawn_well(&[broken], LIGHT, DESK, 1 + 1 + 1 + 1);
+    drawn_well(&[broken], LIGHT, DESK, 1 + 6);
 }
 
 #[test]
@@ -201,6 +201,8 @@ fn hostile_text_is_shown_and_never_obeyed() {
     result.warnings = vec![HOSTILE.into()];
     result.sums[0].name = HOSTILE.into();
     result.options = vec![HOSTILE.into()];
+    (result.maps[0].station, result.maps[0].unit) = (HOSTILE.into(), HOSTILE.into());
+    result.window_causes[0].cause = HOSTILE.into();
     for row in result.ledger.iter_mut().filter(|row| row.station != "workload") {
         row.station = HOSTILE.to_string() + &row.station;
         row.content = HOSTILE.to_string() + &row.content;
@@ -208,7 +210,7 @@ fn hostile_text_is_shown_and_never_obeyed() {
     }
     let page = report::html(std::slice::from_ref(&result));
     assert!(!page.contains("<img src=x"), "the page holds the element");
-    let Some(drawn) = drawn_well(&[result], LIGHT, DESK, 4) else { return };
+    let Some(drawn) = drawn_well(&[result], LIGHT, DESK, 8) else { return };
     let visible = &drawn.document;
     assert!(drawn.root("frame-title").is_some_and(|title| title.contains("onerror")), "the element's script ran");
     assert!(!visible.contains("<img"), "a chart made the element");

@@ -135,7 +135,7 @@ fn outline(bins: &[WearBin]) -> Vec<(f64, f64)> {
 }
 
 /// The largest binary unit that is at most half of `bytes`: its size and name.
-fn byte_scale(bytes: f64) -> (f64, &'static str) {
+pub fn byte_scale(bytes: f64) -> (f64, &'static str) {
     let units = [(50, "PiB"), (40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")];
     let fitting = units.into_iter().map(|(shift, name)| ((1u64 << shift) as f64, name));
     fitting.into_iter().find(|(unit, _)| bytes >= 2.0 * unit).unwrap_or((1.0, "bytes"))
@@ -163,6 +163,9 @@ mod tests {
             written_blocks: number * number,
             seconds_simulated: None,
             write_amplification: (number % 7) as f64,
+            throughput_mib_s: None,
+            free_blocks: None,
+            latency_ns: std::collections::BTreeMap::new(),
         };
         let windows: Vec<Window> = (1..=1000).map(window).collect();
         let expected: u64 = (1..=1000u64).map(|number| (2 * number - 1) * (number % 7)).sum();

@@ -6,6 +6,7 @@
 //! | [`parts`] | cards, tables and legends |
 //! | [`flow`] | the ledger of a path as a flow chart |
 //! | [`charts`] | the charts that compare paths |
+//! | [`over_time`] | the charts of runs over time, and the maps of their stations |
 //! | [`files`] | the stages and operations of runs in files |
 //! | `page.css`, `page.js`, `errors.js` | style and scripts, included verbatim |
 //!
@@ -15,6 +16,7 @@
 mod charts;
 mod files;
 mod flow;
+mod over_time;
 mod parts;
 
 use std::collections::BTreeMap;
@@ -33,7 +35,8 @@ pub fn html(results: &[RunResult]) -> String {
         notes(results),
         section("Key numbers", &parts::cards(results)),
         flows(results, &mut figures),
-        over_time(results),
+        amplification(results),
+        rates(results),
         latencies(results),
         wear(results),
         operations(results),
@@ -166,7 +169,7 @@ fn flows(results: &[RunResult], figures: &mut BTreeMap<String, Value>) -> String
     section("Write path", &(body + "</div>"))
 }
 
-fn over_time(results: &[RunResult]) -> String {
+fn amplification(results: &[RunResult]) -> String {
     let Some(figure) = charts::write_amplification(results) else { return String::new() };
     let is_steady = |result: &RunResult| result.write_amplification.steady_from_fraction.is_some();
     let caption = if results.iter().any(is_steady) {
@@ -174,7 +177,19 @@ fn over_time(results: &[RunResult]) -> String {
     } else {
         "<figcaption>No run reached a steady state.</figcaption>"
     };
-    section("Write amplification over time", &panel(&figure, caption))
+    let causes = over_time::causes(results).map_or(String::new(), |figure| {
+        let caption = "<figcaption>By cause and, if it is another, origin: what the media stored for it, over what the host wrote.\
+             </figcaption>";
+        panel(&figure, caption)
+    });
+    section("Write amplification over time", &(panel(&figure, caption) + &causes))
+}
+
+fn rates(results: &[RunResult]) -> String {
+    let caption = "<figcaption>Of the windows behind a point, the slowest one&#39;s latency is drawn.</figcaption>";
+    over_time::rates(results).map_or(String::new(), |figure| {
+        section("Throughput, latency and free blocks over time", &panel(&figure, caption))
+    })
 }
 
 fn latencies(results: &[RunResult]) -> String {
@@ -185,7 +200,11 @@ fn latencies(results: &[RunResult]) -> String {
 }
 
 fn wear(results: &[RunResult]) -> String {
-    charts::wear(results).map_or(String::new(), |figure| section("Wear", &panel(&figure, "")))
+    let panels = [charts::wear(results), over_time::wear_map(results), over_time::space_map(results)];
+    match panels.into_iter().flatten().map(|figure| panel(&figure, "")).collect::<String>() {
+        none if none.is_empty() => none,
+        panels => section("Wear and space at the end", &panels),
+    }
 }
 
 /// A chart in a box, with a caption.
