@@ -109,16 +109,8 @@ struct Recorded {
     drop_at: usize,
     /// The thread whose turn it is.
     thread: usize,
-    threads: Vec<Thread>,
-}
-
-/// A thread that makes requests.
-#[derive(Clone, Copy, Debug, Default)]
-struct Thread {
-    /// The issue of its request.
-    issued: Time,
-    /// The purpose of all that it does.
-    purpose: Purpose,
+    /// The issue of each thread's request.
+    issued: Vec<Time>,
 }
 
 /// The least number of operations that are kept.
@@ -128,16 +120,9 @@ const LEAST_KEPT: usize = 1024;
 const MOST_KEPT: usize = 1 << 18;
 
 impl Recorded {
-    fn thread(&mut self) -> &mut Thread {
-        if self.threads.len() <= self.thread {
-            self.threads.resize(self.thread + 1, Thread::default());
-        }
-        &mut self.threads[self.thread]
-    }
-
     /// The issue of the oldest request.
     fn oldest(&self) -> Time {
-        self.threads.iter().map(|thread| thread.issued).min().unwrap_or(Time::ZERO)
+        self.issued.iter().copied().min().unwrap_or(Time::ZERO)
     }
 
     fn drop_old(&mut self) {
@@ -161,22 +146,17 @@ impl WaitLog {
 
     /// The thread issues a request.
     pub fn issue(&self, at: Time) {
-        self.recorded().thread().issued = at;
-    }
-
-    /// Until further notice, all that the thread does has this purpose, such as the reads of segment cleaning.
-    pub fn set_purpose(&self, purpose: Purpose) {
-        self.recorded().thread().purpose = purpose;
-    }
-
-    /// The purpose of an operation that on its own has this one, and the issue of the oldest request.
-    pub fn purpose(&self, own: Purpose) -> (Purpose, Time) {
         let mut recorded = self.recorded();
-        let oldest = recorded.oldest();
-        match (own, recorded.thread().purpose) {
-            (Purpose::Host, purpose) => (purpose, oldest),
-            (own, _) => (own, oldest),
+        let thread = recorded.thread;
+        if recorded.issued.len() <= thread {
+            recorded.issued.resize(thread + 1, at);
         }
+        recorded.issued[thread] = at;
+    }
+
+    /// The issue of the oldest request.
+    pub fn oldest(&self) -> Time {
+        self.recorded().oldest()
     }
 
     /// Records an operation that took from `at` until `done`, the sum of its waits.

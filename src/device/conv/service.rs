@@ -28,7 +28,7 @@ struct Record {
 impl Record {
     /// A unit serves a block that was asked for `at`, from `begin` until `done`.
     fn add(&mut self, unit: usize, purpose: Purpose, (at, begin): (Time, Time), done: Time) {
-        let (purpose, oldest) = self.log.purpose(purpose);
+        let oldest = self.log.oldest();
         let mut waits = self.holds[unit].wait(at, begin, |waits| &mut waits.die_ns);
         waits.service_ns += done.since_ns(begin);
         self.holds[unit].hold(done, purpose, oldest);

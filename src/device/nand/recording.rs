@@ -56,7 +56,7 @@ impl Timing for Recording {
         waits.collection_ns += for_channel.collection_ns;
         waits.mapping_ns += for_channel.mapping_ns;
         let done = self.model.read(block, purpose, at);
-        let (purpose, oldest) = self.log.purpose(purpose);
+        let oldest = self.log.oldest();
         self.planes[plane].hold(done, purpose, oldest);
         self.channels[channel].hold(done, purpose, oldest);
         self.log.record(purpose, at, done, serviced(waits, read_ns + transfer_ns));
@@ -70,7 +70,7 @@ impl Timing for Recording {
         let waits = self.wait((plane, channel), free, at);
         let done = self.model.program(block, purpose, at);
         let loaded = Time(done.0 - program_ns);
-        let (purpose, oldest) = self.log.purpose(purpose);
+        let oldest = self.log.oldest();
         self.planes[plane].hold(done, purpose, oldest);
         self.channels[channel].hold(loaded, purpose, oldest);
         self.log.record(purpose, at, loaded, serviced(waits, transfer_ns));
@@ -82,7 +82,7 @@ impl Timing for Recording {
         let ((plane, _), (plane_free, _)) = self.model.state(block);
         let waits = self.planes[plane].wait(at, at.max(plane_free), |waits| &mut waits.die_ns);
         let done = self.model.erase(block, at);
-        let (purpose, oldest) = self.log.purpose(Purpose::Collection);
+        let (purpose, oldest) = (Purpose::Collection, self.log.oldest());
         self.planes[plane].hold(done, purpose, oldest);
         self.log.record(purpose, at, done, serviced(waits, self.model.latencies().erase_ns));
         done

@@ -69,7 +69,7 @@ pub(super) fn log_row(thread: u32, operation: &FileOperation) -> LogRow {
     LogRow {
         thread,
         action: class(operation),
-        file: file.map(u64::from),
+        file,
         offset_bytes: range.map(|(offset, _)| offset),
         length_bytes: range.map(|(_, length)| length),
         content: matches!(operation, FileOperation::Write { .. }).then(|| Content::Data.name()),
