@@ -36,7 +36,8 @@ pub fn first_record(block_bytes: usize) -> u32 {
 /// The place of a log that takes the first `blocks` blocks of a device.
 fn place(media: &Arc<Media>, blocks: u64) -> LogPlace {
     let superblock = log_superblock(media.block_bytes());
-    LogPlace { media: Arc::clone(media), superblock, runs: vec![0..blocks] }
+    let run = 0..blocks;
+    LogPlace { media: Arc::clone(media), superblock, runs: vec![run] }
 }
 
 /// Makes a journal on a device, with this superblock of its log.

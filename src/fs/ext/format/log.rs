@@ -24,6 +24,8 @@ const HEAD: usize = 12;
 const SUPERBLOCK_SUM: usize = 252;
 const USERS: usize = 256;
 const COMMIT_SUM: usize = 16;
+/// Bytes of a commit's fields.
+const COMMIT_BYTES: usize = 64;
 const UUID: usize = 16;
 
 /// The kinds of blocks.
@@ -415,9 +417,12 @@ impl Dialect {
         crc32c_raw(before, &block[COMMIT_SUM + 4..])
     }
 
-    /// True if the checksum of a commit is right.
+    /// True if the checksum of a commit is right. What is behind its fields is zero when it is written: if old bytes are
+    /// there, the block was torn, and its first sector alone has reached the medium. Nothing is missing then.
     pub fn is_commit(&self, block: &[u8]) -> bool {
-        self.seed.is_none_or(|seed| be32(block, COMMIT_SUM) == Dialect::commit_sum(block, seed))
+        let mut whole = block.to_vec();
+        whole[COMMIT_BYTES..].fill(0);
+        self.seed.is_none_or(|seed| be32(block, COMMIT_SUM) == Dialect::commit_sum(&whole, seed))
     }
 
     /// The record that ends a transaction, written at this time (nanoseconds since 1970).
@@ -461,7 +466,9 @@ mod tests {
             assert_eq!((head(&block), dialect.read_revokes(&block)), (Some((kind::REVOKES, 4)), Some(revokes)));
             dialect.write_commit(&mut block, 5, 1_000_000_007);
             assert!(head(&block) == Some((kind::COMMIT, 5)) && dialect.is_commit(&block));
-            block[100] ^= 1;
+            block[600] ^= 1;
+            assert!(dialect.is_commit(&block), "a torn block, whose first sector is there");
+            block[50] ^= 1;
             assert_eq!(dialect.is_commit(&block), superblock.seed().is_none());
         }
     }
