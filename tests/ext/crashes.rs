@@ -158,7 +158,14 @@ fn crash(data: &str, is_external: bool, seed: u64) {
     let volume = settings.create(disks.media(), &mounting()).unwrap();
     let mut promised = Promised::default();
     power.cut_after(20 + random.below(1500));
-    work(&*volume, &mut random, &mut promised).expect_err("the power fails");
+    // Of every second volume, checkpoints go on beside commits.
+    std::thread::scope(|scope| {
+        let background = || while call(|call| volume.work(call)).is_ok() && !power.is_off() {};
+        if seed % 2 == 1 {
+            scope.spawn(background);
+        }
+        work(&*volume, &mut random, &mut promised).expect_err("the power fails");
+    });
     assert!(power.is_off(), "{what}: nothing else fails");
     drop(volume);
     disks.lose_power(&mut random);

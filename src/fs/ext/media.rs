@@ -6,7 +6,7 @@
 
 use super::error::OpenExtError;
 use crate::device::{Account, BlockDevice, DeviceError, Lba, Medium, STAMP_BYTES};
-use crate::label::{Label, Tally};
+use crate::label::{Content, Label, Tally};
 use crate::task::{Gate, Task};
 use crate::time::Time;
 use crate::units::BLOCK_BYTES;
@@ -51,6 +51,14 @@ pub fn flush_all(task: &Task<'_>, devices: &[&Media]) -> Result<(), DeviceError>
         media.flushed.fetch_max(writes, Ordering::SeqCst);
     }
     Ok(())
+}
+
+/// Blocks that are written in one run.
+pub struct Run {
+    pub first: u64,
+    /// Whole blocks of metadata, or blocks of a file of [`width`](Media::width) bytes.
+    pub bytes: Vec<u8>,
+    pub label: Label,
 }
 
 /// A device below, in blocks of the volume.
@@ -177,12 +185,34 @@ impl Media {
 
     /// Writes blocks of metadata: their bytes, or a stamp for each.
     pub fn write_metadata(&self, task: &Task<'_>, first: u64, bytes: &[u8], label: Label) -> Result<(), DeviceError> {
-        if !self.holds_stamps {
-            return self.write(task, first, bytes, label);
+        match self.holds_stamps {
+            true => self.write(task, first, &self.stamps_of(bytes), label),
+            false => self.write(task, first, bytes, label),
         }
-        let stamps: Vec<u8> =
-            bytes.chunks_exact(self.block_bytes).flat_map(|block| crc32c::crc32c(block).to_le_bytes()).collect();
-        self.write(task, first, &stamps, label)
+    }
+
+    /// A stamp for each block of metadata.
+    fn stamps_of(&self, bytes: &[u8]) -> Vec<u8> {
+        bytes.chunks_exact(self.block_bytes).flat_map(|block| crc32c::crc32c(block).to_le_bytes()).collect()
+    }
+
+    /// Writes several runs of blocks, of metadata or of files. Whole blocks of the device are under way at the same time.
+    pub fn write_runs(&self, task: &Task<'_>, runs: Vec<Run>) -> Result<(), DeviceError> {
+        let is_stamped = |run: &Run| self.holds_stamps && run.label.content != Content::Data;
+        let form = |run: Run| if is_stamped(&run) { Run { bytes: self.stamps_of(&run.bytes), ..run } } else { run };
+        let runs: Vec<Run> = runs.into_iter().map(form).collect();
+        if self.block_bytes != UNIT {
+            return runs.iter().try_for_each(|run| self.write(task, run.first, &run.bytes, run.label));
+        }
+        for run in &runs {
+            self.tally(|sent| sent.add(run.label, (run.bytes.len() / self.device.block_width()) as u64));
+        }
+        let written = task.ask(|at| -> Result<Time, DeviceError> {
+            let write = |run: &Run| self.device.write(Lba(run.first), &run.bytes, run.label, at);
+            runs.iter().try_fold(at, |done, run| Ok(done.max(write(run)?)))
+        });
+        self.writes.fetch_add(1, Ordering::SeqCst);
+        written
     }
 
     fn send(&self, task: &Task<'_>, unit: u64, bytes: &[u8], label: Label) -> Result<(), DeviceError> {
@@ -224,7 +254,7 @@ mod tests {
     use super::*;
     use crate::device::Abilities;
     use crate::device::conv::Conventional;
-    use crate::label::{Cause, Content};
+    use crate::label::Cause;
     use std::sync::{Arc, OnceLock};
 
     /// A device that is flushed by somebody else while it serves a write.

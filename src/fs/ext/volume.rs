@@ -464,6 +464,7 @@ impl Volume for Ext {
                 ("checkpoints", counts.checkpoints),
                 ("blocks logged", counts.logged_blocks),
                 ("blocks revoked", counts.revokes),
+                ("commits that waited for room in the log", counts.waits),
             ];
             Ok(Account { station: KIND.name, received, sent, read_blocks, events, below, ..Account::default() })
         })

@@ -1,10 +1,11 @@
-//! Simulated threads on a mounted volume of sfs whose device takes long: who waits for whom.
+//! Simulated threads on a mounted volume whose device takes long: who waits for whom.
 
 use super::{Work, run_threads};
 use crate::device::conv::Conventional;
 use crate::device::{Abilities, Account, BlockDevice, DeviceError, Lba, Medium};
 use crate::expression::parse_term;
 use crate::fs::Durable;
+use crate::fs::ext::ExtSettings;
 use crate::fs::sfs::SfsSettings;
 use crate::fs::station::{Mounting, VolumeSettings};
 use crate::fs::volume::{Call, FileKind, Hold, InodeNumber, NewFile, Volume};
@@ -135,4 +136,46 @@ fn nobody_who_looks_waits_for_writers_cleaning_or_a_checkpoint() {
     assert!(longest_look.get() <= MOST_NS, "a look took {} ns", longest_look.get());
     // A block that is moved meanwhile is read again, and then behind the gate.
     assert!(longest_read.get() <= DEVICE_NS + MOST_NS, "a read took {} ns", longest_read.get());
+}
+
+/// A volume whose journal is small, so that a checkpoint is due again and again. A sync used to wait until all committed
+/// blocks were written home.
+#[test]
+fn nobody_who_syncs_waits_for_a_checkpoint_while_the_log_has_room() {
+    let device = Medium::Blocks(Box::new(Slow(Conventional::in_memory(64 << 8, BLOCK_BYTES as usize))));
+    let settings = ExtSettings::read(&parse_term("ext:data=journal,journal-size=4M").unwrap()).unwrap();
+    let volume: Arc<dyn Volume> = settings.create(vec![device], &Mounting::at(1, 0)).unwrap();
+    let filling = Task::at(Time::ZERO);
+    let call = Call::by_root(&filling);
+    let file = make(&*volume, &call, b"file");
+    (0..FILE_BLOCKS).for_each(|block| write(&*volume, &call, file, block));
+    volume.sync(&call).unwrap();
+    let count = |name: &str| {
+        let account = volume.account(&call).unwrap();
+        account.events.iter().find(|event| event.0 == name).map(|event| event.1)
+    };
+    let waited = || count("commits that waited for room in the log");
+    let (begin, ended, longest, waited_before) = (filling.now(), Cell::new(0), Cell::new(0), waited());
+    let writer: Work = Box::new(|task| {
+        let (call, mut random) = (Call::by_root(task), Random::new(1, "writer"));
+        for _ in 0..1500 {
+            write(&*volume, &call, file, random.below(FILE_BLOCKS));
+            let began = task.now();
+            volume.sync_file(&call, file, Durable::Data).unwrap();
+            longest.set((task.now().0 - began.0).max(longest.get()));
+        }
+        ended.set(1);
+    });
+    let background: Work = Box::new(|task| {
+        while ended.get() == 0 {
+            let next = volume.work(&Call::by_root(task)).unwrap();
+            task.wait_until(next.unwrap_or(Time::ZERO).max(task.now() + 50_000_000).min(task.now() + 100_000_000));
+        }
+    });
+    run_threads(begin, &Costs::none(), vec![writer, background]).unwrap();
+    assert!(count("checkpoints") > Some(15), "{:?} checkpoints", count("checkpoints"));
+    // Records, the flush before the commit record, that, the flush behind it; a commit of the background worker before.
+    assert!(longest.get() <= 10 * DEVICE_NS + MOST_NS, "a sync took {} ns", longest.get());
+    assert!(waited_before.is_some());
+    assert_eq!(waited(), waited_before, "no commit has waited for room");
 }

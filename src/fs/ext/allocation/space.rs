@@ -68,8 +68,7 @@ impl Ext {
             if is_last || journal.withheld_blocks() == 0 {
                 break;
             }
-            let running = journal.running();
-            journal.commit(task, running)?;
+            journal.commit_freed(task)?;
         }
         Err(self.no_space())
     }

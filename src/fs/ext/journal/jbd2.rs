@@ -16,11 +16,22 @@ use crate::fs::ext::media::{Media, flush_all};
 use crate::fs::volume::VolumeError;
 use crate::label::{Cause, Content, Label};
 use crate::task::Task;
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 const LABEL: Label = Label::first(Cause::JournalCommit, Content::Journal);
 
+/// A transaction in the log.
+struct Stored {
+    id: TransactionId,
+    /// Its first block.
+    start: u32,
+    blocks: u32,
+}
+
 struct State {
+    /// The oldest first.
+    stored: VecDeque<Stored>,
     superblock: LogSuperblock,
     /// The next block of the log that is written.
     head: u32,
@@ -29,6 +40,9 @@ struct State {
     /// The superblock on the medium says where the log begins.
     is_open: bool,
 }
+
+/// So many bytes wait in memory at the most until a checkpoint is due, however large the log is.
+const MOST_WAITING: u64 = 256 << 20;
 
 /// A log in jbd2's format.
 pub struct Jbd2 {
@@ -46,7 +60,7 @@ impl Jbd2 {
     /// The empty log of the volume on `media` that lies in this place.
     pub fn new(media: &Arc<Media>, place: LogPlace, superblock: LogSuperblock) -> Jbd2 {
         let (dialect, head, end) = (Dialect::of(&superblock), superblock.first(), superblock.blocks());
-        let state = Mutex::new(State { superblock, head, used: 0, is_open: false });
+        let state = Mutex::new(State { stored: VecDeque::new(), superblock, head, used: 0, is_open: false });
         let volume = Some(Arc::clone(media)).filter(|media| !Arc::ptr_eq(media, &place.media));
         Jbd2 { place, volume, dialect, first: head, end, state }
     }
@@ -141,9 +155,28 @@ impl Log for Jbd2 {
         self.state().used + self.blocks_of(transaction) < self.capacity()
     }
 
-    fn wants_checkpoint(&self) -> bool {
-        let used = self.state().used;
-        used > self.capacity() / 2
+    /// A checkpoint is due when the log is half full, and lets an eighth of it go: blocks that change often are in what is
+    /// left, and need not go home. So does one that a commit waits for, if that is room enough.
+    fn due(&self, waiting: Option<&Transaction>) -> Option<TransactionId> {
+        let most_waiting = u32::try_from(MOST_WAITING / self.block_bytes() as u64).unwrap_or(u32::MAX);
+        let half = (self.capacity() / 2).min(most_waiting);
+        let piece = self.capacity() / 8;
+        let goal = match waiting {
+            Some(transaction) if self.has_room(transaction) => return None,
+            Some(transaction) => self.capacity() - piece.max(self.blocks_of(transaction) + 1),
+            None => half - piece.min(half / 2),
+        };
+        let state = self.state();
+        if waiting.is_none() && state.used <= half {
+            return None;
+        }
+        let mut left = state.used;
+        let gone = state.stored.iter().take_while(|stored| {
+            let is_too_much = left > goal;
+            left -= stored.blocks;
+            is_too_much
+        });
+        gone.last().map(|stored| stored.id)
     }
 
     fn store(&self, task: &Task<'_>, transaction: &Transaction, at_ns: i64) -> Result<(), VolumeError> {
@@ -163,24 +196,33 @@ impl Log for Jbd2 {
         let next = self.write(task, next, &commit)?;
         self.place.media.flush(task)?;
         let mut state = self.state();
-        state.used += self.blocks_of(transaction);
+        let blocks = self.blocks_of(transaction);
+        state.stored.push_back(Stored { id: transaction.id, start: head, blocks });
+        state.used += blocks;
         (state.head, state.is_open) = (next, true);
         Ok(())
     }
 
     fn let_go(&self, task: &Task<'_>, next: TransactionId, is_closed: bool) -> Result<(), VolumeError> {
-        let (head, is_open, used) = {
+        let (gone, start, sequence) = {
             let state = self.state();
-            (state.head, state.is_open, state.used)
+            let gone = state.stored.iter().take_while(|stored| next.is_after(stored.id)).count();
+            if gone == 0 && !(is_closed && state.is_open) {
+                return Ok(());
+            }
+            match state.stored.get(gone) {
+                Some(oldest) => (gone, oldest.start, oldest.id),
+                None if is_closed => (gone, 0, next),
+                // The next one is stored here, if it is not already on its way.
+                None => (gone, state.head, next),
+            }
         };
-        if used == 0 && (!is_closed || !is_open) {
-            return Ok(());
-        }
-        self.write_superblock(task, if is_closed { 0 } else { head }, next)?;
-        // What follows in the log must not be there before the superblock that says it begins here.
+        self.write_superblock(task, start, sequence)?;
+        // What is written over their blocks must not be there before the superblock that says the log begins behind them.
         self.place.media.flush(task)?;
         let mut state = self.state();
-        (state.used, state.is_open) = (0, !is_closed);
+        state.used -= state.stored.drain(..gone).map(|stored| stored.blocks).sum::<u32>();
+        state.is_open = !is_closed;
         Ok(())
     }
 }

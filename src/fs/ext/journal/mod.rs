@@ -1,17 +1,24 @@
 //! The seam between the file system and its journal.
 //!
 //! Above it, [`Journal`] keeps the running transaction: handles begin, change blocks and end; a commit closes the
-//! transaction and has a [`Log`] store it; a checkpoint writes committed blocks home and lets the log go. Below it, a [`Log`]
+//! transaction and has a [`Log`] store it; a checkpoint writes what the oldest transactions
+//! changed home, beside commits, and lets them go. Below it, a [`Log`]
 //! is where transactions are stored: `jbd2`, in the volume itself or on a device of its own. Another kind of log replaces
 //! [`Log`] alone.
 //!
 //! | file | content |
 //! |---|---|
 //! | `mod` | what the two sides say to each other |
-//! | `transactions` | the running transaction, commits and checkpoints |
+//! | `transactions` | the running transaction, and commits |
+//! | `checkpoint` | what is committed goes home, beside commits |
+//! | `home` | the list of what is committed and not home yet |
 //! | `jbd2` | a log in jbd2's format, in blocks of a device |
 //! | `place` | which blocks of which device |
 
+mod checkpoint;
+#[cfg(test)]
+mod checkpoint_tests;
+mod home;
 mod jbd2;
 mod place;
 mod transactions;
@@ -58,7 +65,7 @@ pub struct Transaction {
     pub revokes: Vec<u64>,
 }
 
-/// A place where transactions are stored until they are home. Calls come one after the other.
+/// A place where transactions are stored until they are home. One at a time is stored, and one at a time lets go.
 pub trait Log: Send + Sync {
     /// The most blocks that a transaction may have.
     fn most_blocks(&self) -> usize;
@@ -66,15 +73,16 @@ pub trait Log: Send + Sync {
     /// True if there is room for a transaction.
     fn has_room(&self, transaction: &Transaction) -> bool;
 
-    /// True if so much is stored that a checkpoint is due.
-    fn wants_checkpoint(&self) -> bool;
+    /// The last of the oldest transactions that a checkpoint should write home now; `None` if none is due. `waiting`: a
+    /// transaction that waits for room.
+    fn due(&self, waiting: Option<&Transaction>) -> Option<TransactionId>;
 
     /// Stores a transaction; it is durable when this returns, with all that was written to the volume's device before.
     /// `at_ns`: the time on the wall clock.
     fn store(&self, task: &Task<'_>, transaction: &Transaction, at_ns: i64) -> Result<(), VolumeError>;
 
-    /// All that is stored is home, and durable there: lets it go. `next` is the next transaction. `is_closed`: none
-    /// follows in this mount.
+    /// What the transactions before `next` have changed is home, and durable there: lets them go. `is_closed`: they are all,
+    /// and none follows in this mount. Others may be stored at the same time.
     fn let_go(&self, task: &Task<'_>, next: TransactionId, is_closed: bool) -> Result<(), VolumeError>;
 }
 

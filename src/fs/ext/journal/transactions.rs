@@ -1,24 +1,26 @@
-//! The running transaction, commits and checkpoints.
+//! The running transaction, and commits.
 //!
 //! A handle is a reader of the gate `transaction`; who closes the running transaction goes through it alone, takes what
-//! has changed, and leaves it before anything is written. Commits and checkpoints go through the gate `commit` one after
-//! the other; who comes for a transaction that somebody else has committed meanwhile is done.
+//! has changed, and leaves it before anything is written. Commits go through the gate `commit` one after the other; who
+//! comes for a transaction that somebody else has committed meanwhile is done.
 
+use super::home::Home;
 use super::{Log, Logged, Transaction, TransactionId};
 use crate::fs::ext::blocks::{Blocks, Bytes};
 use crate::fs::ext::media::Media;
 use crate::fs::volume::{Timestamp, VolumeError};
-use crate::label::{Cause, Content, Label};
+use crate::label::Content;
 use crate::task::{Gate, ReadGuard, SharedGate, Task};
 use crate::time::Time;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What the running transaction has changed so far.
-struct Running {
+pub(super) struct Running {
     id: TransactionId,
-    blocks: BTreeMap<u64, Content>,
+    pub(super) blocks: BTreeMap<u64, Content>,
     revokes: BTreeSet<u64>,
     /// Blocks that open handles may still change.
     promised: usize,
@@ -28,12 +30,6 @@ struct Running {
     freed: Vec<Range<u64>>,
 }
 
-/// A committed block that waits to be written home.
-struct Waiting {
-    bytes: Bytes,
-    content: Content,
-}
-
 struct Committed {
     /// The last transaction that is durable.
     last: TransactionId,
@@ -41,16 +37,20 @@ struct Committed {
 
 /// The transactions of a mounted volume.
 pub struct Journal {
-    log: Box<dyn Log>,
-    media: Arc<Media>,
-    blocks: Arc<Blocks>,
+    pub(super) log: Box<dyn Log>,
+    pub(super) media: Arc<Media>,
+    pub(super) blocks: Arc<Blocks>,
     open: SharedGate<()>,
     commit: Gate<Committed>,
-    running: Mutex<Running>,
-    home: Mutex<BTreeMap<u64, Waiting>>,
+    pub(super) checkpoint: Gate<()>,
+    /// Somebody does the checkpoint that is due.
+    pub(super) is_checkpointing: AtomicBool,
+    pub(super) running: Mutex<Running>,
+    /// Locked within `running`, if with it.
+    pub(super) home: Mutex<Home>,
     /// Blocks that were freed, and may not be used before the transaction that freed them is committed: first and end.
     withheld: Mutex<BTreeMap<u64, u64>>,
-    counts: Mutex<Counts>,
+    pub(super) counts: Mutex<Counts>,
     /// Why nothing is changed or committed any more.
     aborted: Mutex<Option<String>>,
     /// The time on the wall clock at [`Time::ZERO`].
@@ -64,9 +64,11 @@ pub struct Counts {
     pub checkpoints: u64,
     pub logged_blocks: u64,
     pub revokes: u64,
+    /// Commits that waited for a checkpoint, as the log had no room.
+    pub waits: u64,
 }
 
-fn locked<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn locked<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
     // Between two changes of what is behind these locks nothing can panic.
     lock.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -105,6 +107,8 @@ impl Journal {
             blocks,
             open: SharedGate::new("transaction", ()),
             commit: Gate::new("commit", Committed { last: TransactionId(next.0.wrapping_sub(1)) }),
+            checkpoint: Gate::new("checkpoint", ()),
+            is_checkpointing: AtomicBool::new(false),
             running: Mutex::new(running),
             home: Mutex::default(),
             withheld: Mutex::default(),
@@ -161,6 +165,13 @@ impl Journal {
         (!running.blocks.is_empty() || !running.revokes.is_empty()).then_some(running.begun).flatten()
     }
 
+    /// Commits the running transaction, and waits until what it has freed can be used. The task has no handle.
+    pub fn commit_freed(&self, task: &Task<'_>) -> Result<(), VolumeError> {
+        self.commit(task, self.running())?;
+        self.wait_for_freed(task);
+        Ok(())
+    }
+
     /// Makes a transaction durable, unless it is.
     pub fn commit(&self, task: &Task<'_>, id: TransactionId) -> Result<(), VolumeError> {
         let mut committed = self.commit.enter(task);
@@ -173,7 +184,7 @@ impl Journal {
     fn commit_running(&self, task: &Task<'_>, committed: &mut Committed) -> Result<(), VolumeError> {
         self.check()?;
         let Some((transaction, freed)) = self.close(task) else { return Ok(()) };
-        let stored = self.store(task, committed, &transaction);
+        let stored = self.store(task, &transaction);
         if let Err(error) = stored {
             self.abort(&format!("a commit of the journal failed: {error}"));
             return Err(error);
@@ -195,6 +206,7 @@ impl Journal {
         running.id = id.next();
         running.begun = None;
         let blocks = std::mem::take(&mut running.blocks);
+        locked(&self.home).begin_commit(blocks.keys().copied());
         let blocks = blocks
             .into_iter()
             .filter_map(|(block, content)| self.blocks.get(block).ok().map(|bytes| Logged { block, bytes, content }));
@@ -203,10 +215,10 @@ impl Journal {
         Some((Transaction { id, blocks, revokes }, std::mem::take(&mut running.freed)))
     }
 
-    fn store(&self, task: &Task<'_>, committed: &Committed, transaction: &Transaction) -> Result<(), VolumeError> {
+    fn store(&self, task: &Task<'_>, transaction: &Transaction) -> Result<(), VolumeError> {
         if !self.log.has_room(transaction) {
-            self.write_home(task)?;
-            self.log.let_go(task, committed.last.next(), false)?;
+            locked(&self.counts).waits += 1;
+            self.checkpoint_due(task, Some(transaction))?;
         }
         let at_ns = self.origin.0.saturating_add(i64::try_from(task.now().0).unwrap_or(i64::MAX));
         self.log.store(task, transaction, at_ns)
@@ -218,81 +230,16 @@ impl Journal {
         counts.logged_blocks += transaction.blocks.len() as u64;
         counts.revokes += transaction.revokes.len() as u64;
         drop(counts);
-        let mut home = locked(&self.home);
-        for revoked in &transaction.revokes {
-            home.remove(revoked);
-        }
-        for Logged { block, bytes, content } in transaction.blocks {
-            home.insert(block, Waiting { bytes, content });
-        }
-        drop(home);
-        let mut withheld = locked(&self.withheld);
-        for range in freed {
-            withheld.remove(&range.start);
-        }
-    }
-
-    /// Writes all committed blocks home, runs of neighbours at once, and makes them durable. Called behind the gate
-    /// `commit`.
-    fn write_home(&self, task: &Task<'_>) -> Result<(), VolumeError> {
-        let home = std::mem::take(&mut *locked(&self.home));
-        if home.is_empty() {
-            return Ok(());
-        }
-        locked(&self.counts).checkpoints += 1;
-        let written = self.write_runs(task, &home).and_then(|()| Ok(self.media.flush(task)?));
-        let mut waiting = locked(&self.home);
-        if written.is_err() {
-            // The log has them still.
-            for (block, entry) in home {
-                waiting.entry(block).or_insert(entry);
-            }
-            return written;
-        }
-        drop(waiting);
-        let running = locked(&self.running);
-        for block in home.keys().filter(|block| !running.blocks.contains_key(block)) {
-            self.blocks.release(*block);
-        }
-        Ok(())
-    }
-
-    fn write_runs(&self, task: &Task<'_>, home: &BTreeMap<u64, Waiting>) -> Result<(), VolumeError> {
-        let mut all = home.iter().peekable();
-        while let Some((first, entry)) = all.next() {
-            let (mut next, mut bytes) = (first + 1, entry.bytes.to_vec());
-            while let Some((_, more)) =
-                all.next_if(|(block, more)| **block == next && more.content == entry.content && bytes.len() < 1 << 20)
-            {
-                bytes.extend_from_slice(&more.bytes);
-                next += 1;
-            }
-            let label = Label::first(Cause::Checkpoint, entry.content);
-            match entry.content {
-                Content::Data => self.media.write(task, *first, &bytes, label)?,
-                _ => self.media.write_metadata(task, *first, &bytes, label)?,
-            }
-        }
-        Ok(())
-    }
-
-    /// Writes all committed blocks home and lets the log go.
-    pub fn checkpoint(&self, task: &Task<'_>) -> Result<(), VolumeError> {
-        let committed = self.commit.enter(task);
-        self.write_home(task)?;
-        self.log.let_go(task, committed.last.next(), false)
-    }
-
-    /// True if the log has so much that a checkpoint is due.
-    pub fn wants_checkpoint(&self) -> bool {
-        self.log.wants_checkpoint()
+        let usable = locked(&self.home).take_in(transaction, freed);
+        self.unhold_all(usable);
     }
 
     /// Commits what has changed, writes all of it home, and closes the log. Nobody begins a handle any more.
     pub fn end(&self, task: &Task<'_>) -> Result<(), VolumeError> {
         let mut committed = self.commit.enter(task);
         self.commit_running(task, &mut committed)?;
-        self.write_home(task)?;
+        let _alone = self.checkpoint.enter(task);
+        self.write_home(task, committed.last)?;
         self.log.let_go(task, committed.last.next(), true)
     }
 
@@ -303,7 +250,14 @@ impl Journal {
 
     /// Lets blocks be used again that were kept from it.
     pub fn unhold(&self, start: u64) {
-        locked(&self.withheld).remove(&start);
+        self.unhold_all([start]);
+    }
+
+    pub(super) fn unhold_all(&self, starts: impl IntoIterator<Item = u64>) {
+        let mut withheld = locked(&self.withheld);
+        for start in starts {
+            withheld.remove(&start);
+        }
     }
 
     /// Nothing more is changed or committed, for this reason.

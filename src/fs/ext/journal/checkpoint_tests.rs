@@ -1,0 +1,172 @@
+//! A commit while a checkpoint is under way: on a device that makes calls while it serves a write.
+
+use super::{Journal, Log, Transaction, TransactionId};
+use crate::device::conv::Conventional;
+use crate::device::{Abilities, Account, BlockDevice, DeviceError, Lba};
+use crate::fs::ext::blocks::Blocks;
+use crate::fs::ext::media::Media;
+use crate::fs::volume::{Timestamp, VolumeError};
+use crate::label::{Content, Label};
+use crate::task::Task;
+use crate::time::Time;
+use crate::units::BLOCK_BYTES;
+use std::sync::{Arc, Mutex};
+
+const BLOCK: usize = BLOCK_BYTES as usize;
+
+/// A log in memory, of which a checkpoint is always due: the ids that are stored.
+struct Memory(Arc<Mutex<Vec<TransactionId>>>);
+
+impl Log for Memory {
+    fn most_blocks(&self) -> usize {
+        100
+    }
+
+    fn has_room(&self, _: &Transaction) -> bool {
+        true
+    }
+
+    fn due(&self, _: Option<&Transaction>) -> Option<TransactionId> {
+        self.0.lock().unwrap().last().copied()
+    }
+
+    fn store(&self, _: &Task<'_>, transaction: &Transaction, _: i64) -> Result<(), VolumeError> {
+        self.0.lock().unwrap().push(transaction.id);
+        Ok(())
+    }
+
+    fn let_go(&self, _: &Task<'_>, next: TransactionId, _: bool) -> Result<(), VolumeError> {
+        self.0.lock().unwrap().retain(|id| !next.is_after(*id));
+        Ok(())
+    }
+}
+
+type Hook = Box<dyn FnOnce() + Send>;
+
+/// A device that calls a hook before it serves the next write.
+struct Calling {
+    device: Conventional,
+    hook: Arc<Mutex<Option<Hook>>>,
+}
+
+impl BlockDevice for Calling {
+    fn blocks(&self) -> u64 {
+        self.device.blocks()
+    }
+
+    fn block_width(&self) -> usize {
+        self.device.block_width()
+    }
+
+    fn read(&self, first: Lba, buffer: &mut [u8], at: Time) -> Result<Time, DeviceError> {
+        self.device.read(first, buffer, at)
+    }
+
+    fn write(&self, first: Lba, buffer: &[u8], label: Label, at: Time) -> Result<Time, DeviceError> {
+        let hook = self.hook.lock().unwrap().take();
+        hook.into_iter().for_each(|hook| hook());
+        self.device.write(first, buffer, label, at)
+    }
+
+    fn discard(&self, first: Lba, blocks: u64, at: Time) -> Result<Time, DeviceError> {
+        self.device.discard(first, blocks, at)
+    }
+
+    fn flush(&self, at: Time) -> Result<Time, DeviceError> {
+        self.device.flush(at)
+    }
+
+    fn account(&self) -> Account {
+        self.device.account()
+    }
+}
+
+impl Abilities for Calling {
+    fn wrapped(&self) -> Option<&dyn BlockDevice> {
+        None
+    }
+}
+
+/// A journal, its volume's device, and what the device calls at its next write.
+struct World {
+    journal: Arc<Journal>,
+    media: Arc<Media>,
+    stored: Arc<Mutex<Vec<TransactionId>>>,
+    hook: Arc<Mutex<Option<Hook>>>,
+}
+
+impl World {
+    fn new() -> World {
+        let (stored, hook) = (Arc::default(), Arc::default());
+        let device = Calling { device: Conventional::in_memory(64, BLOCK), hook: Arc::clone(&hook) };
+        let media = Arc::new(Media::new(Box::new(device), BLOCK));
+        let (log, blocks) = (Box::new(Memory(Arc::clone(&stored))), Arc::new(Blocks::new(None)));
+        let journal = Journal::new(log, Arc::clone(&media), blocks, TransactionId(1), Timestamp(0));
+        World { journal: Arc::new(journal), media, stored, hook }
+    }
+
+    fn at_home(&self, block: u64) -> u8 {
+        let mut bytes = vec![0; BLOCK];
+        self.media.read(&Task::at(Time::ZERO), block, &mut bytes).unwrap();
+        bytes[0]
+    }
+}
+
+fn set(journal: &Journal, block: u64, byte: u8) {
+    let task = Task::at(Time::ZERO);
+    journal.begin(&task, 1).unwrap().set(block, Content::Metadata, vec![byte; BLOCK].into());
+}
+
+fn commit(journal: &Journal) {
+    journal.commit(&Task::at(Time::ZERO), journal.running()).unwrap();
+}
+
+fn checkpoint(journal: &Journal) {
+    journal.checkpoint(&Task::at(Time::ZERO)).unwrap();
+}
+
+#[test]
+fn a_block_that_is_committed_again_while_it_goes_home_goes_home_once_more() {
+    let world = World::new();
+    let journal = &world.journal;
+    (10..14).for_each(|block| set(journal, block, 1));
+    commit(journal);
+    let inside = Arc::clone(journal);
+    *world.hook.lock().unwrap() = Some(Box::new(move || {
+        set(&inside, 12, 2);
+        commit(&inside);
+    }));
+    checkpoint(journal);
+    assert_eq!([10, 12, 13].map(|block| world.at_home(block)), [1, 1, 1]);
+    assert_eq!(*world.stored.lock().unwrap(), [TransactionId(2)], "the log keeps the later transaction");
+    checkpoint(journal);
+    assert_eq!([10, 12].map(|block| world.at_home(block)), [1, 2]);
+    assert_eq!(*world.stored.lock().unwrap(), [], "nothing waits");
+}
+
+#[test]
+fn a_block_that_is_freed_while_it_goes_home_is_not_used_before_it_is_there() {
+    let world = World::new();
+    let journal = &world.journal;
+    (10..14).for_each(|block| set(journal, block, 1));
+    commit(journal);
+    let inside = Arc::clone(journal);
+    *world.hook.lock().unwrap() = Some(Box::new(move || {
+        let task = Task::at(Time::ZERO);
+        let handle = inside.begin(&task, 1).unwrap();
+        handle.free(12..13, true);
+        handle.free(20..22, true);
+        drop(handle);
+        assert_eq!(inside.withheld_blocks(), 3);
+        commit(&inside);
+        // What is not on its way can be used from now on. Who used block 12 now would lose what it writes there.
+        assert_eq!(inside.withheld(0..64), [12..13]);
+    }));
+    checkpoint(journal);
+    assert_eq!(journal.withheld_blocks(), 0, "it is there now");
+    assert!(world.hook.lock().unwrap().is_none(), "the device was written to");
+    // A later checkpoint does not bring it back.
+    world.media.write(&Task::at(Time::ZERO), 12, &[7; BLOCK], Label::host(Content::Data)).unwrap();
+    checkpoint(journal);
+    assert_eq!(world.at_home(12), 7);
+}

@@ -1,0 +1,51 @@
+//! What committed transactions have changed and is not home yet: the list between commits and checkpoints.
+
+use super::{Logged, Transaction, TransactionId};
+use crate::fs::ext::blocks::Bytes;
+use crate::label::Content;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+/// A committed block that waits to be written home.
+#[derive(Clone)]
+pub(super) struct Waiting {
+    pub(super) bytes: Bytes,
+    pub(super) content: Content,
+    /// The last committed transaction that has changed it.
+    pub(super) id: TransactionId,
+}
+
+/// What is on its way home.
+#[derive(Default)]
+pub(super) struct Home {
+    pub(super) waiting: BTreeMap<u64, Waiting>,
+    /// Blocks of the transaction that is being committed.
+    pub(super) committing: BTreeSet<u64>,
+    /// Blocks that a checkpoint is writing.
+    pub(super) under_way: BTreeSet<u64>,
+    /// The beginnings of ranges that were freed, with blocks that are under way: they may be used again after that.
+    pub(super) freed_late: Vec<u64>,
+}
+
+impl Home {
+    /// These blocks are being committed.
+    pub(super) fn begin_commit(&mut self, blocks: impl Iterator<Item = u64>) {
+        self.committing = blocks.collect();
+    }
+
+    /// A transaction is committed, and has freed these ranges: answers the beginnings of those that can be used from now
+    /// on.
+    pub(super) fn take_in(&mut self, transaction: Transaction, freed: &[Range<u64>]) -> Vec<u64> {
+        self.committing.clear();
+        for revoked in &transaction.revokes {
+            self.waiting.remove(revoked);
+        }
+        for Logged { block, bytes, content } in transaction.blocks {
+            self.waiting.insert(block, Waiting { bytes, content, id: transaction.id });
+        }
+        let is_late = |range: &&Range<u64>| self.under_way.range((*range).clone()).next().is_some();
+        let (late, usable): (Vec<_>, Vec<_>) = freed.iter().partition(is_late);
+        self.freed_late.extend(late.into_iter().map(|range| range.start));
+        usable.into_iter().map(|range| range.start).collect()
+    }
+}
