@@ -181,7 +181,7 @@ fn label_of((cause, origin, content): Kind, listed: &[Kind]) -> String {
 }
 
 /// The one that wrote for an origin: `segment cleaning`.
-fn writer(origin: &str) -> String {
+pub fn writer(origin: &str) -> String {
     match origin {
         "host-write" => "the host".to_string(),
         other => number::visible(&other.replace('-', " ")),

@@ -35,6 +35,9 @@ pub struct RunResult {
     pub ledger: Vec<LedgerRow>,
     /// The media: the last stations of the ledger.
     pub media: Vec<String>,
+    /// The stations below the workload, each behind the one above it. The report draws the path from them.
+    #[serde(skip)]
+    pub stations: Vec<StationResult>,
     /// Erase counts.
     pub wear: Wear,
     /// Maps of erase blocks, zones and segments at the end of the run, of the stations that have any, from the top down.
@@ -205,6 +208,19 @@ pub struct LedgerRow {
     pub content: String,
     /// The number of 4 KiB blocks.
     pub blocks: f64,
+}
+
+/// A station's place in the path, and its counts beside the ledger.
+#[derive(Debug, Clone)]
+pub struct StationResult {
+    /// Its name in the ledger.
+    pub name: String,
+    /// The station above it; `workload` for the first.
+    pub above: String,
+    /// The blocks that it received, with the causes of the station above.
+    pub received: Vec<LedgerRow>,
+    /// 4 KiB blocks in the flash blocks that it erased; `None` without flash.
+    pub erased_blocks: Option<f64>,
 }
 
 /// Erase counts over the drive's blocks, from new; of a zoned drive, over its zones.

@@ -3,7 +3,7 @@
 //! Compiled into the library's unit tests and, by path, into `tests/html_report.rs`.
 
 use crate::report::{
-    CauseOverTime, FlashResult, Latencies, LatencyHistogram, LedgerRow, RunResult, StationMap, SumCheck,
+    CauseOverTime, FlashResult, Latencies, LatencyHistogram, LedgerRow, RunResult, StationMap, StationResult, SumCheck,
     TranslationResult, Wear, Window, WindowLatency, WorkloadResult, WriteAmplification, wear_bins,
 };
 
@@ -148,6 +148,7 @@ fn run(path: &str, seed: u64, stations: &[Station], latency_scale: Option<f64>) 
         },
         ledger,
         media: vec![last.to_string()],
+        stations: chain(stations, erase_sum),
         wear: Wear {
             erase_count_min: erases.iter().copied().min().unwrap_or(0),
             erase_count_mean: mean,
@@ -174,6 +175,18 @@ fn run(path: &str, seed: u64, stations: &[Station], latency_scale: Option<f64>) 
         files: None,
         cpu: None,
     }
+}
+
+/// The stations below each other. What they received is not in the sample: one alone below another received all.
+fn chain(stations: &[Station], erased_blocks: u64) -> Vec<StationResult> {
+    let names: Vec<&str> = std::iter::once("workload").chain(stations.iter().map(|(name, _)| *name)).collect();
+    let station = |(number, pair): (usize, &[&str])| StationResult {
+        name: pair[1].to_string(),
+        above: pair[0].to_string(),
+        received: Vec::new(),
+        erased_blocks: (number + 1 == stations.len()).then_some((erased_blocks * PAGES_PER_BLOCK) as f64),
+    };
+    names.windows(2).enumerate().map(station).collect()
 }
 
 /// A page-level FTL on flash, with a timing model.

@@ -3,7 +3,7 @@
 use super::maps::station_map;
 use crate::device::{Account, DriveAccount, FlashAccount};
 use crate::label::{Cause, Content, Label, Tally};
-use crate::report::{FlashResult, LedgerRow, StationMap, SumCheck, TranslationResult, Wear, wear_bins};
+use crate::report::{FlashResult, LedgerRow, StationMap, StationResult, SumCheck, TranslationResult, Wear, wear_bins};
 use crate::units::BLOCK_BYTES;
 use std::collections::BTreeMap;
 
@@ -16,6 +16,8 @@ pub struct Accounted {
     pub ledger: Vec<LedgerRow>,
     /// The stations of the ledger that are media.
     pub media: Vec<String>,
+    /// The stations, each behind the one above it.
+    pub stations: Vec<StationResult>,
     pub flash: FlashResult,
     pub translation: TranslationResult,
     pub wear: Wear,
@@ -30,22 +32,24 @@ pub struct Accounted {
 struct Node<'a> {
     /// The station's name; of several with one name, the second is called `zns-2`.
     name: String,
+    /// The name of the station above; `workload` for the first.
+    above: String,
     account: &'a Account,
 }
 
 /// All stations of the tree, each before those below it.
 fn nodes(root: &Account) -> Vec<Node<'_>> {
-    fn add<'a>(account: &'a Account, nodes: &mut Vec<Node<'a>>) {
+    fn add<'a>(account: &'a Account, above: &str, nodes: &mut Vec<Node<'a>>) {
         let namesakes = nodes.iter().filter(|node| node.account.station == account.station).count();
         let name = match namesakes {
             0 => account.station.to_string(),
             more => format!("{}-{}", account.station, more + 1),
         };
-        nodes.push(Node { name, account });
-        account.below.iter().for_each(|below| add(below, nodes));
+        nodes.push(Node { name: name.clone(), above: above.to_string(), account });
+        account.below.iter().for_each(|below| add(below, &name, nodes));
     }
     let mut all = Vec::new();
-    add(root, &mut all);
+    add(root, "workload", &mut all);
     all
 }
 
@@ -126,6 +130,7 @@ pub fn accounted(
     Accounted {
         ledger: nodes.iter().flat_map(|node| rows(&node.name, &node.account.sent, unit_bytes)).collect(),
         media: nodes.iter().filter(|node| is_medium(node.account)).map(|node| node.name.clone()).collect(),
+        stations: nodes.iter().map(|node| station(node, unit_bytes)).collect(),
         flash: flash_of(&flashes(&nodes), since.drive.as_ref(), exported_bytes),
         translation: TranslationResult {
             station: since.station.to_string(),
@@ -148,6 +153,19 @@ pub fn accounted(
 
 fn flashes<'a>(nodes: &[Node<'a>]) -> Vec<&'a FlashAccount> {
     nodes.iter().filter_map(|node| node.account.flash.as_ref()).collect()
+}
+
+/// The place of a station, and its counts beside the ledger.
+fn station(node: &Node, unit_bytes: u64) -> StationResult {
+    let erased = |flash: &FlashAccount| {
+        (flash.erased_blocks * flash.pages_per_block * flash.page_bytes) as f64 / BLOCK_BYTES as f64
+    };
+    StationResult {
+        name: node.name.clone(),
+        above: node.above.clone(),
+        received: rows(&node.name, &node.account.received, unit_bytes).collect(),
+        erased_blocks: node.account.flash.as_ref().map(erased),
+    }
 }
 
 /// The ledger's rows of a station, from a tally of units of `unit_bytes`.
@@ -287,7 +305,7 @@ fn passed_sum(node: &Node) -> SumCheck {
 
 /// The sums of a translation layer below other stations: what it wrote for its host is what it received, and its flash
 /// programmed what it sent.
-fn layer_sums(Node { name, account }: &Node) -> Vec<SumCheck> {
+fn layer_sums(Node { name, account, .. }: &Node) -> Vec<SumCheck> {
     let Some(covered) = &account.covered else { return Vec::new() };
     let for_host: Tally = account.sent.entries().filter(|(label, _)| label.cause == Cause::HostWrite).collect();
     let host = check(
@@ -311,7 +329,7 @@ fn layer_sums(Node { name, account }: &Node) -> Vec<SumCheck> {
 }
 
 /// The sum of a station with flash: its blocks hold what was programmed and not erased.
-fn flash_sum(Node { name, account }: &Node) -> Option<SumCheck> {
+fn flash_sum(Node { name, account, .. }: &Node) -> Option<SumCheck> {
     let flash = account.flash.as_ref()?;
     Some(check(
         format!(
@@ -441,6 +459,21 @@ mod tests {
     fn broken_below(account: &Account) -> Vec<String> {
         let parts = accounted(Some((account, account)), 16384, None, None);
         parts.sums.into_iter().filter(|sum| !sum.holds).map(|sum| sum.name).collect()
+    }
+
+    #[test]
+    fn each_station_stands_behind_the_one_above_it_with_what_it_received_and_erased() {
+        let mut account = stacked();
+        let beside = Account { received: tally(2), sent: tally(2), station: "conv", ..Account::default() };
+        account.below.push(beside);
+        account.below[0].below[0].flash.as_mut().unwrap().erased_blocks = 3;
+        let stations = accounted(Some((&account, &account)), 16384, None, None).stations;
+        let names: Vec<_> = stations.iter().map(|station| (station.name.as_str(), station.above.as_str())).collect();
+        assert_eq!(names, [("sfs", "workload"), ("page", "sfs"), ("nand", "page"), ("conv", "sfs")]);
+        let received = |number: usize| stations[number].received.iter().map(|row| row.blocks).sum::<f64>();
+        assert_eq!([received(1), received(3)], [3.0, 2.0]);
+        let erased: Vec<_> = stations.iter().map(|station| station.erased_blocks).collect();
+        assert_eq!(erased, [None, None, Some(3.0 * 4.0 * 2.0), None], "three blocks of four pages of 8 KiB");
     }
 
     /// Only the sums between stations were checked on such a path, and those by cause and content: a drive that lost the

@@ -102,6 +102,7 @@ impl Outcome {
             },
             ledger: above.into_iter().chain(parts.ledger).collect(),
             media: parts.media,
+            stations: parts.stations,
             wear: parts.wear,
             maps: parts.maps,
             latency_ns: measured.latency_ns,

@@ -51,7 +51,7 @@ impl Outputs {
             report(file);
         }
         if let Some(file) = &self.report {
-            write_file(file, &page(reproductions).map_err(formatting)?)?;
+            write_file(file, page(reproductions))?;
             report(file);
         }
         if let Some(file) = &self.markdown {
@@ -70,7 +70,7 @@ fn json(reproductions: &[Reproduction]) -> Result<String, ReproduceError> {
     Ok(format!("{}\n", serde_json::to_string_pretty(reproductions).map_err(formatting)?))
 }
 
-/// The error of a formatter or drawing library. Our values do not cause any.
+/// The error of a formatter. Our values do not cause any.
 fn formatting(error: impl std::fmt::Display) -> ReproduceError {
     ReproduceError::failed(format!("cannot format the results: {error}"))
 }
@@ -81,8 +81,7 @@ fn write_markdown(file: &Path, reproductions: &[Reproduction]) -> Result<(), Rep
     let name = folder.file_name().unwrap_or_default().to_string_lossy();
     let papers: Vec<String> = reproductions.iter().map(|paper| markdown(paper, Some(&name))).collect();
     for figure in reproductions.iter().flat_map(|paper| &paper.figures) {
-        let svg = plot(figure).map_err(formatting)?;
-        write_file(&folder.join(format!("{}.svg", figure.name)), &svg)?;
+        write_file(&folder.join(format!("{}.svg", figure.name)), plot(figure))?;
     }
     Ok(write_file(file, format!("{HEAD}{}", papers.join("\n")))?)
 }

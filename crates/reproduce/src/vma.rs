@@ -192,7 +192,7 @@ fn panel(title: &str, measured: &[Measured], value: impl Fn(&Measured, usize) ->
         let values = (0..MODES.len()).map(|mode| Some(value(load, mode))).chain([None]);
         (load.load.to_string(), values.collect())
     });
-    Panel { title: title.to_string(), series, groups: groups.collect() }
+    Panel::new(title, series, groups.collect())
 }
 
 /// The panel's value of one mode over another's, for the workloads of these names.

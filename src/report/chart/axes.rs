@@ -59,12 +59,14 @@ fn ticks_for(pixels: f64, each: f64) -> usize {
     ((pixels / each) as usize).clamp(2, 8)
 }
 
-/// The margins that a panel needs in a column of this width.
-pub fn margins(panel: &Panel, ranges: &Ranges, column: f64) -> Margins {
-    let y = Placed { axis: &panel.y, range: ranges.y, pixels: (170.0, 0.0) };
-    let labels = y.ticks(ticks_for(170.0, 40.0)).iter().map(|(_, label)| text::width(label, SMALL)).fold(0.0, f64::max);
-    let title = if panel.y.title.is_empty() { 0.0 } else { LINE_HEIGHT + 3.0 };
-    let left = labels + PAD + title;
+/// The margins that a panel needs in a column of this width, with marks of this height.
+pub fn margins(panel: &Panel, ranges: &Ranges, (column, height): (f64, f64)) -> Margins {
+    let y = Placed { axis: &panel.y, range: ranges.y, pixels: (height, 0.0) };
+    let title = match upright_lines(panel, height).len() {
+        0 => 0.0,
+        lines => lines as f64 * LINE_HEIGHT + 3.0,
+    };
+    let left = widest_label(&y, height) + PAD + title;
     let tags = panel.series.iter().map(|series| text::width(&series.tag, SMALL)).fold(0.0, f64::max);
     let right = if tags > 0.0 { tags + 8.0 } else { 6.0 };
     let slot = (column - left - right) / panel.x.names.len().max(1) as f64;
@@ -120,20 +122,24 @@ pub fn draw(svg: &mut Svg, panel: &Panel, x: &Placed, y: &Placed, frame: &Frame)
         let baseline = frame.bottom + below + (number + 1) as f64 * LINE_HEIGHT;
         svg.text((middle, baseline), Anchor::Middle, Font::PLAIN, line);
     }
-    let (turned, labels) = (
-        (frame.top + frame.bottom) / 2.0,
-        text::fitted(&panel.y.title, Font::PLAIN.size, frame.bottom - frame.top + 20.0),
-    );
-    let left = frame.left - PAD - 6.0 - widest_label(y, frame);
-    svg.turned((left, turned), -90.0, Anchor::Middle, Font::PLAIN, &labels);
+    let height = frame.bottom - frame.top;
+    let (middle, left) = ((frame.top + frame.bottom) / 2.0, frame.left - PAD - 6.0 - widest_label(y, height));
+    for (number, line) in upright_lines(panel, height).iter().rev().enumerate() {
+        svg.turned((left - number as f64 * LINE_HEIGHT, middle), -90.0, Anchor::Middle, Font::PLAIN, line);
+    }
 }
 
 fn has_bars(panel: &Panel) -> bool {
     panel.series.iter().any(|series| matches!(series.marks, Marks::Bars(_)))
 }
 
-fn widest_label(y: &Placed, frame: &Frame) -> f64 {
-    let ticks = y.ticks(ticks_for(frame.bottom - frame.top, 40.0));
+/// The lines of the title of the vertical axis.
+fn upright_lines(panel: &Panel, height: f64) -> Vec<String> {
+    text::wrapped(&panel.y.title, Font::PLAIN.size, height)
+}
+
+fn widest_label(y: &Placed, height: f64) -> f64 {
+    let ticks = y.ticks(ticks_for(height, 40.0));
     ticks.iter().map(|(_, label)| text::width(label, SMALL)).fold(0.0, f64::max)
 }
 

@@ -3,7 +3,8 @@
 use super::{Chart, Marks, Panel};
 use crate::report::comma_separated::quoted;
 
-/// A line for each value: panel, series, x and y, with the titles of the axes in the head.
+/// A line for each value: panel, series, x and y, with the titles of the axes in the head. At the end, a line for each series
+/// that has a letter: `name`, the letter, and its name.
 pub fn csv(chart: &Chart) -> String {
     let mut csv = String::new();
     let mut titles = None;
@@ -15,6 +16,13 @@ pub fn csv(chart: &Chart) -> String {
         }
         lines(panel, &mut csv);
     }
+    let mut named: Vec<&str> = Vec::new();
+    for series in chart.panels.iter().flat_map(|panel| &panel.series).filter(|series| !series.tag.is_empty()) {
+        if !named.contains(&series.tag.as_str()) {
+            named.push(&series.tag);
+            csv += &format!("name,{},{},\n", quoted(&series.tag), quoted(&series.name));
+        }
+    }
     csv
 }
 
@@ -24,8 +32,8 @@ fn lines(panel: &Panel, csv: &mut String) {
     };
     let name = |axis: &[String], number: usize| axis.get(number).cloned().unwrap_or_default();
     for series in &panel.series {
-        let label = format!("{} {}", series.tag, series.name);
-        let label = label.trim();
+        // Names of paths are long: their letters stand for them, and a line for each says which.
+        let label = if series.tag.is_empty() { &series.name } else { &series.tag };
         match &series.marks {
             Marks::Line { points, .. } | Marks::Area(points) => {
                 for point in points.iter().filter(|point| point.0.is_finite() && point.1.is_finite()) {
@@ -48,8 +56,11 @@ fn lines(panel: &Panel, csv: &mut String) {
             }
             Marks::Rows(rows) => {
                 for (number, row) in rows.iter().enumerate() {
-                    let values =
-                        [("the paper, least", row.low), ("the paper, most", row.high), (label, Some(row.ours))];
+                    let values = [
+                        ("the paper, least", row.low),
+                        ("the paper, most", row.high),
+                        (label.as_str(), Some(row.ours)),
+                    ];
                     for (label, value) in values {
                         line(label, value.map_or(String::new(), shortest), name(&panel.y.names, number));
                     }
@@ -59,8 +70,8 @@ fn lines(panel: &Panel, csv: &mut String) {
     }
 }
 
-/// The shortest text of at most seven digits.
+/// The shortest text of at most six digits.
 fn shortest(value: f64) -> String {
-    let rounded: f64 = format!("{value:.6e}").parse().unwrap_or(value);
+    let rounded: f64 = format!("{value:.5e}").parse().unwrap_or(value);
     format!("{rounded}")
 }

@@ -9,8 +9,13 @@
     return getComputedStyle(probe).color;
   };
   const standalone = (chart) => {
-    const svg = new XMLSerializer().serializeToString(chart.querySelector(".wide svg"));
-    const ground = '<rect width="100%" height="100%" fill="#ffffff"/>';
+    const figure = chart.querySelector(".wide svg").cloneNode(true);
+    const [width, height] = ["width", "height"].map((name) => Number(figure.getAttribute(name)) + 24);
+    figure.setAttribute("viewBox", `-12 -12 ${width} ${height}`);
+    figure.setAttribute("width", width);
+    figure.setAttribute("height", height);
+    const svg = new XMLSerializer().serializeToString(figure);
+    const ground = `<rect x="-12" y="-12" width="${width}" height="${height}" fill="#ffffff"/>`;
     return svg.replace(/var\((--[\w-]+)\)/g, (_, name) => light(name)).replace(">", ">" + ground);
   };
   const forms = {

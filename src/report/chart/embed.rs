@@ -1,6 +1,6 @@
 //! A chart on a page: for wide and for narrow screens, with its values, and buttons that save both as files.
 
-use super::{Chart, Width, paint};
+use super::{Chart, PathPicture, Width, paint};
 use crate::report::escape::escape;
 
 /// The script of a page with charts: it saves them.
@@ -16,9 +16,14 @@ pub fn embedded(chart: &Chart) -> String {
     drawn(&chart.name, &chart.svg(Width::Wide), &chart.svg(Width::Narrow), &chart.csv())
 }
 
+/// The picture of a path as an element of such a page.
+pub fn embedded_path(picture: &PathPicture) -> String {
+    drawn(picture.name(), &picture.svg(Width::Wide), &picture.svg(Width::Narrow), &picture.csv())
+}
+
 /// A figure that is drawn in both widths, as an element of a page. Without scripts the buttons do nothing, so that the
 /// script shows them.
-pub fn drawn(name: &str, wide: &str, narrow: &str, csv: &str) -> String {
+fn drawn(name: &str, wide: &str, narrow: &str, csv: &str) -> String {
     // Each line for itself: line ends are kept.
     let values: Vec<String> = csv.lines().map(escape).collect();
     format!(

@@ -24,8 +24,8 @@ pub fn draw(svg: &mut Svg, panel: &Panel, x: &Placed, y: &Placed) {
             Marks::Area(points) => (points, None, true),
             _ => continue,
         };
-        let shown: Vec<(f64, f64)> =
-            points.iter().filter(|point| x.axis.holds(point.0) && y.axis.holds(point.1)).copied().collect();
+        let held = points.iter().filter(|point| x.axis.holds(point.0) && y.axis.holds(point.1));
+        let shown = distinct(held.copied(), (x, y));
         let style = SeriesStyle::of(series.style);
         if is_area {
             area(svg, &shown, (x, y), style);
@@ -38,9 +38,9 @@ pub fn draw(svg: &mut Svg, panel: &Panel, x: &Placed, y: &Placed) {
             // Lines that lie on each other have their markers at different places.
             let step = shown.len().div_ceil(MARKERS).max(1);
             for point in shown.iter().skip(number * step / panel.series.len().max(1)).step_by(step) {
-                let title =
-                    format!("{} {}: {}, {}", series.tag, series.name, (x.axis.label)(point.0), (y.axis.label)(point.1));
-                style.marker.draw(svg, (x.at(point.0), y.at(point.1)), style.colour, title.trim_start());
+                let name = if series.tag.is_empty() { &series.name } else { &series.tag };
+                let title = format!("{name}: {}, {}", (x.axis.label)(point.0), (y.axis.label)(point.1));
+                style.marker.draw(svg, (x.at(point.0), y.at(point.1)), style.colour, &title);
             }
         }
         let is_at_the_edge = |end: &&(f64, f64)| x.at(end.0) > x.pixels.1 - NEAR;
@@ -49,6 +49,25 @@ pub fn draw(svg: &mut Svg, panel: &Panel, x: &Placed, y: &Placed) {
         }
     }
     tags(svg, ends, (x, y));
+}
+
+/// The points without those that lie within a pixel of the one before; the last is kept.
+fn distinct(points: impl Iterator<Item = (f64, f64)>, (x, y): (&Placed, &Placed)) -> Vec<(f64, f64)> {
+    let place = |point: (f64, f64)| (x.at(point.0), y.at(point.1));
+    let mut kept: Vec<(f64, f64)> = Vec::new();
+    let mut left_out = None;
+    for point in points {
+        let is_near = |last: &(f64, f64)| {
+            let ((x1, y1), (x2, y2)) = (place(*last), place(point));
+            (x1 - x2).abs() < 1.0 && (y1 - y2).abs() < 1.0
+        };
+        left_out = kept.last().filter(|last| is_near(last)).map(|_| point);
+        if left_out.is_none() {
+            kept.push(point);
+        }
+    }
+    kept.extend(left_out);
+    kept
 }
 
 fn outline(points: &[(f64, f64)], (x, y): (&Placed, &Placed)) -> String {

@@ -22,6 +22,7 @@
 //! | [`axes`] | a panel's frame: grid, ticks, titles |
 //! | [`lines`], [`bars`] | the marks |
 //! | [`data`] | the numbers as CSV |
+//! | [`flow`] | the picture of a path |
 //! | [`embed`] | a chart on a page, with buttons that save it |
 //!
 //! Colours are written as CSS properties of the page; [`standalone`] replaces them for a file. No text is placed over a
@@ -31,6 +32,7 @@ mod axes;
 mod bars;
 mod data;
 mod embed;
+mod flow;
 mod legend;
 mod lines;
 mod paint;
@@ -40,11 +42,13 @@ mod style;
 mod svg;
 mod text;
 
-pub use embed::{SCRIPT, css, embedded};
+pub use embed::{SCRIPT, css, embedded, embedded_path};
+pub use flow::{PathPicture, pictures};
 pub use paint::{Colour, standalone};
 pub use scale::{Axis, Scale};
 pub use style::{Dash, Hatching, Marker, SeriesStyle};
-pub use svg::{Svg, Width};
+pub use svg::{Anchor, Font, Svg, Width};
+pub use text::{fitted, width as text_width};
 
 /// Panels with one legend.
 #[derive(Clone, Debug)]

@@ -57,6 +57,9 @@ const TABLE: [(&str, &str, &str); 20] = [
     ("--path-7", "#5a5e66", "#b8bdc4"),
 ];
 
+/// The margin of a chart in a file of its own, in pixels.
+const MARGIN: f64 = 12.0;
+
 const CONTENTS: usize = 6;
 const SERIES: usize = 12;
 
@@ -94,10 +97,21 @@ pub fn declarations() -> String {
 pub fn standalone(svg: &str) -> String {
     let replaced =
         TABLE.iter().fold(svg.to_string(), |text, (name, light, _)| text.replace(&format!("var({name})"), light));
-    match replaced.split_once('>') {
-        Some((root, rest)) => format!("{root}>\n<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>{rest}"),
-        None => replaced,
-    }
+    let Some((root, rest)) = replaced.split_once('>') else { return replaced };
+    let number = |name: &str| root.split_once(name)?.1.split('"').next()?.parse::<f64>().ok();
+    let (width, height) = (number(" width=\"").unwrap_or(0.0), number(" height=\"").unwrap_or(0.0));
+    let (wide, high) = (width + 2.0 * MARGIN, height + 2.0 * MARGIN);
+    let root = root
+        .replacen(
+            &format!("viewBox=\"0 0 {width} {height}\""),
+            &format!("viewBox=\"-{MARGIN} -{MARGIN} {wide} {high}\""),
+            1,
+        )
+        .replacen(&format!(" width=\"{width}\""), &format!(" width=\"{wide}\""), 1)
+        .replacen(&format!(" height=\"{height}\""), &format!(" height=\"{high}\""), 1);
+    format!(
+        "{root}>\n<rect x=\"-{MARGIN}\" y=\"-{MARGIN}\" width=\"{wide}\" height=\"{high}\" fill=\"#ffffff\"/>{rest}"
+    )
 }
 
 #[cfg(test)]
@@ -117,7 +131,10 @@ mod tests {
     #[test]
     fn a_file_has_colours_and_no_properties() {
         let all = TABLE.map(|(name, ..)| format!("<g fill=\"var({name})\"/>")).concat();
-        let file = standalone(&format!("<svg>{all}</svg>"));
-        assert!(!file.contains("var(") && file.contains("fill=\"#0072b2\"") && file.contains("<rect width=\"100%\""));
+        let file = standalone(&format!("<svg viewBox=\"0 0 90 60\" width=\"90\" height=\"60\">{all}</svg>"));
+        assert!(file.starts_with(
+            "<svg viewBox=\"-12 -12 114 84\" width=\"114\" height=\"84\">\n<rect x=\"-12\" y=\"-12\" width=\"114\""
+        ));
+        assert!(!file.contains("var(") && file.contains("fill=\"#0072b2\""));
     }
 }

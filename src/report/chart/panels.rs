@@ -41,8 +41,11 @@ pub fn draw(chart: &Chart, width: Width) -> String {
             row.iter().map(|panel| text::wrapped(&panel.title, Font::TITLE.size, column)).collect();
         let head = titles.iter().map(Vec::len).max().unwrap_or(0) as f64 * LINE_HEIGHT + 8.0;
         let placed: Vec<Ranges> = row.iter().map(|panel| ranges(chart, panel)).collect();
-        let margins =
-            row.iter().zip(&placed).map(|(panel, of)| axes::margins(panel, of, column)).reduce(axes::Margins::larger);
+        let margins = row
+            .iter()
+            .zip(&placed)
+            .map(|(panel, of)| axes::margins(panel, of, (column, marks_height(columns))))
+            .reduce(axes::Margins::larger);
         let Some(margins) = margins else { continue };
         for (place, panel) in row.iter().enumerate() {
             let left = place as f64 * (column + GAP);

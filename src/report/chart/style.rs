@@ -131,6 +131,11 @@ impl Hatching {
 }
 
 impl SeriesStyle {
+    /// The number of the series with the colour of this one, hatched.
+    pub fn hatched(number: usize) -> usize {
+        number % SERIES_COLOURS + SERIES_COLOURS
+    }
+
     /// The style of the series with this number.
     pub fn of(number: usize) -> SeriesStyle {
         let round = number / SERIES_COLOURS;

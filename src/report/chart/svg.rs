@@ -20,7 +20,7 @@ impl Width {
     pub fn pixels(self) -> f64 {
         match self {
             Width::Wide => 960.0,
-            Width::Narrow => 326.0,
+            Width::Narrow => 322.0,
         }
     }
 
@@ -83,6 +83,8 @@ impl Font {
 /// A figure in the making.
 pub struct Svg {
     name: String,
+    /// Narrow figures are for fingers, which show no titles.
+    has_titles: bool,
     body: String,
     hatchings: BTreeSet<(String, Hatching)>,
 }
@@ -90,7 +92,12 @@ pub struct Svg {
 impl Svg {
     /// An empty figure. Identifiers in it begin with its name, since a page holds several figures.
     pub fn new(name: &str, width: Width) -> Svg {
-        Svg { name: format!("{name}-{}", width.letter()), body: String::new(), hatchings: BTreeSet::new() }
+        Svg {
+            name: format!("{name}-{}", width.letter()),
+            has_titles: width == Width::Wide,
+            body: String::new(),
+            hatchings: BTreeSet::new(),
+        }
     }
 
     /// A straight line.
@@ -115,7 +122,7 @@ impl Svg {
 
     fn titled(&mut self, head: &str, element: &str, title: &str) {
         match title {
-            "" => self.write(format_args!("{head}/>\n")),
+            _ if title.is_empty() || !self.has_titles => self.write(format_args!("{head}/>\n")),
             _ => self.write(format_args!("{head}><title>{}</title></{element}>\n", escape(title))),
         }
     }
@@ -141,6 +148,13 @@ impl Svg {
         ));
     }
 
+    /// A finished figure within this one, `y` below its top. Returns its height.
+    pub fn nested(&mut self, figure: &str, y: f64) -> f64 {
+        let height = figure.split_once(" height=\"").and_then(|(_, rest)| rest.split('"').next()?.parse().ok());
+        self.write(format_args!("{}", figure.replacen("<svg ", &format!("<svg y=\"{y:.1}\" "), 1)));
+        height.unwrap_or(0.0)
+    }
+
     /// The `fill` of a hatching in a colour.
     pub fn hatched(&mut self, hatching: Hatching, colour: Colour) -> String {
         self.hatchings.insert((colour.to_string(), hatching));
@@ -159,9 +173,10 @@ impl Svg {
             // Writing to a string cannot fail.
             let _ = write!(
                 patterns,
-                "<pattern id=\"{}\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\"><path d=\"{}\" \
+                "<pattern id=\"{}\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\">{}<path d=\"{}\" \
                  stroke=\"{colour}\" stroke-width=\"1.3\" fill=\"none\"/></pattern>\n",
                 self.hatching_name(*hatching, colour),
+                ground(colour),
                 hatching.outline()
             );
         }
@@ -173,12 +188,57 @@ impl Svg {
              height=\"{height:.0}\" role=\"img\" aria-label=\"{}\" \
              font-family=\"Liberation Sans, Arial, Helvetica, sans-serif\">\n{patterns}{}</svg>\n",
             escape(summary),
-            self.body
+            short(&self.body)
         )
     }
 
     fn write(&mut self, text: std::fmt::Arguments) {
         // Writing to a string cannot fail.
         let _ = self.body.write_fmt(text);
+    }
+}
+
+/// The ground of a hatching: pale. What is hatched in the colour of the page lies on something filled.
+fn ground(colour: &str) -> String {
+    match colour == Colour::Card.to_string() {
+        true => String::new(),
+        false => format!("<rect width=\"6\" height=\"6\" fill=\"{colour}\" fill-opacity=\"0.3\"/>"),
+    }
+}
+
+/// The elements with `12` for `12.0` in their attributes; texts stay as they are.
+fn short(elements: &str) -> String {
+    let mut shorter = String::with_capacity(elements.len());
+    let mut is_attribute = false;
+    let mut rest = elements;
+    while let Some(place) = rest.find(['<', '>', '.']) {
+        let (before, after) = rest.split_at(place);
+        shorter += before;
+        let is_zero = after.starts_with(".0") && !after[2..].starts_with(|c: char| c.is_ascii_digit());
+        if is_attribute && is_zero {
+            rest = &after[2..];
+            continue;
+        }
+        match &after[..1] {
+            "<" => is_attribute = true,
+            ">" => is_attribute = false,
+            _ => {}
+        }
+        shorter += &after[..1];
+        rest = &after[1..];
+    }
+    shorter + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zeros_are_cut_from_coordinates_and_not_from_texts() {
+        assert_eq!(
+            short("<path d=\"M1.0 2.05L10.0 0.0\"/><text x=\"3.0\">2.0 GiB</text>"),
+            "<path d=\"M1 2.05L10 0\"/><text x=\"3\">2.0 GiB</text>"
+        );
     }
 }

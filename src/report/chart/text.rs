@@ -3,7 +3,7 @@
 /// The width of a character over the size of the font, as in DejaVu Sans, the widest of the common fonts.
 fn of(c: char) -> f64 {
     match c {
-        ' ' | 'i' | 'j' | 'l' | '.' | ',' | ':' | ';' | '\'' | '|' | '!' | 'I' => 0.32,
+        ' ' | '\u{a0}' | 'i' | 'j' | 'l' | '.' | ',' | ':' | ';' | '\'' | '|' | '!' | 'I' => 0.32,
         'f' | 't' | 'r' | '-' | '/' | '(' | ')' | '[' | ']' => 0.41,
         'm' | 'w' | 'M' | 'W' | '@' | '%' => 0.95,
         'A'..='Z' => 0.7,
@@ -41,6 +41,8 @@ pub fn fitted(text: &str, size: f64, most: f64) -> String {
 pub fn wrapped(text: &str, size: f64, most: f64) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let mut line = String::new();
+    // A number and its per cent sign stay together.
+    let text = text.replace(" %", "\u{a0}%");
     for word in text.split_inclusive([' ', '-', '_', ',', '/']) {
         if !line.is_empty() && width((line.clone() + word).trim_end(), size) > most {
             lines.push(std::mem::take(&mut line));

@@ -36,8 +36,9 @@ pub(super) fn scale(scale: f64) -> String {
 }
 
 fn panels(text: &mut String, figure: &Figure) {
-    for Panel { title, series, groups } in &figure.panels {
-        let _ = writeln!(text, "| {} | {} |", heading(title, &figure.unit), series.join(" | "));
+    for Panel { title, unit, series, groups, .. } in &figure.panels {
+        let unit = unit.as_ref().unwrap_or(&figure.unit);
+        let _ = writeln!(text, "| {} | {} |", heading(title, unit), series.join(" | "));
         let _ = writeln!(text, "|---|{}", "---:|".repeat(series.len()));
         for (group, values) in groups {
             let values: Vec<String> = values.iter().map(|value| value.map_or(NONE.into(), three_digits)).collect();

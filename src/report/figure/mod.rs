@@ -4,7 +4,7 @@
 //! |---|---|
 //! | JSON, by serde | programs, and the source of the forms below |
 //! | [`markdown`] | docs/results.md, and the terminal |
-//! | [`plot`] | a figure as SVG |
+//! | [`plot`] | a figure as a file of SVG, drawn by [`chart`](super::chart) |
 //! | [`page`] | all of it as one HTML page |
 //!
 //! [`segments`] draws the segments of a log-structured volume, with the same bars.
@@ -16,7 +16,7 @@ mod segments;
 
 pub use markdown::markdown;
 pub use page::page;
-pub use plot::plot;
+pub use plot::{chart, plot};
 pub use segments::{GroupBar, SegmentCell, SegmentUse, segments};
 
 use serde::{Deserialize, Serialize};
@@ -62,10 +62,31 @@ pub struct Figure {
 pub struct Panel {
     /// The title, such as a translation layer; may be empty.
     pub title: String,
+    /// The unit of its numbers, if it is not the figure's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unit: Option<String>,
+    /// What the groups are, with the unit: `utilization`. `None` if their names say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub axis: Option<String>,
     /// The series of each group: journal modes, file systems.
     pub series: Vec<String>,
     /// The groups, such as workloads, with a number for each series; `None` if not measured yet.
     pub groups: Vec<(String, Vec<Option<f64>>)>,
+}
+
+impl Panel {
+    /// A panel with the figure's unit.
+    pub fn new(title: &str, series: Vec<String>, groups: Vec<(String, Vec<Option<f64>>)>) -> Panel {
+        Panel { title: title.to_string(), unit: None, axis: None, series, groups }
+    }
+}
+
+impl Figure {
+    /// The figure with this title of the axis of groups in all panels.
+    pub fn over(mut self, axis: &str) -> Figure {
+        self.panels.iter_mut().for_each(|panel| panel.axis = Some(axis.to_string()));
+        self
+    }
 }
 
 /// A claim of the paper, and our number for it.
@@ -165,7 +186,7 @@ mod tests {
             title: "Erase counts".to_string(),
             unit: "erased blocks".to_string(),
             about: "Replayed.".to_string(),
-            panels: vec![Panel { title: "fast".to_string(), series, groups }],
+            panels: vec![Panel::new("fast", series, groups)],
             claims: vec![Claim {
                 says: "half".to_string(),
                 place: "IV".to_string(),
@@ -210,13 +231,47 @@ mod tests {
     fn a_picture_has_a_bar_for_each_number_and_a_page_has_the_pictures() {
         let bars = |svg: &str| svg.matches("<rect").count();
         let mut fewer = reproduction();
-        let with_all = plot(&fewer.figures[0]).unwrap();
+        let with_all = plot(&fewer.figures[0]);
         fewer.figures[0].panels[0].groups[0].1[1] = None;
-        assert_eq!(bars(&with_all), bars(&plot(&fewer.figures[0]).unwrap()) + 1);
-        let page = page(&[reproduction()]).unwrap();
-        assert!(page.contains(&with_all) && page.contains("seq &lt;write&gt;") && page.contains("+60 %: it is so"));
+        // Its entry in the legend goes with it.
+        assert_eq!(bars(&with_all), bars(&plot(&fewer.figures[0])) + 2);
+        let page = page(&[reproduction()]);
+        assert!(
+            page.contains("data-name=\"vma-fig4\"")
+                && page.contains("seq &lt;write&gt;")
+                && page.contains("+60 %: it is so")
+        );
         // Nothing to draw is no error.
         fewer.figures[0].panels.clear();
-        plot(&fewer.figures[0]).unwrap();
+        fewer.figures[0].claims.clear();
+        assert!(plot(&fewer.figures[0]).starts_with("<svg"));
+    }
+
+    /// The paper's numbers stood in a table below the picture, and nothing of them in it.
+    #[test]
+    fn a_claim_about_a_bar_is_drawn_at_it_and_others_have_a_row() {
+        let mut figure = reproduction().figures.remove(0);
+        figure.claims.push(claim(Some(1000.0), Some(1000.0), Some(1200.0)));
+        let csv = chart(&figure).csv();
+        assert!(csv.contains("fast,the paper,seq <write>,1000\n"), "{csv}");
+        assert!(csv.contains("ours,1.6,half\n"), "0.8 over 0.5: {csv}");
+        // Beside a bar of the same value elsewhere it is not known which one the claim is about.
+        figure.panels[0].groups[1].1[1] = Some(1200.0);
+        assert!(!chart(&figure).csv().contains("the paper,seq <write>,1000"));
+    }
+
+    #[test]
+    fn panels_of_one_unit_have_one_scale() {
+        let mut figure = reproduction().figures.remove(0);
+        let low = Panel::new("page", vec!["writeback".to_string()], vec![("untar".to_string(), vec![Some(3.0)])]);
+        figure.panels.push(low);
+        let bar = |figure: &Figure| {
+            let svg = plot(figure);
+            let rect = svg.lines().find(|line| line.contains("untar, writeback: 3")).unwrap().to_string();
+            rect.split("height=\"").nth(1).unwrap().split('"').next().unwrap().parse::<f64>().unwrap()
+        };
+        assert!(bar(&figure) < 2.0, "3 beside 1,200");
+        figure.panels[1].unit = Some("share".to_string());
+        assert!(bar(&figure) > 100.0, "3 alone");
     }
 }

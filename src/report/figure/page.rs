@@ -1,35 +1,37 @@
-//! Figures as one offline HTML page without scripts.
+//! Figures as one offline HTML page. Its script saves them as files.
 
 use super::markdown::{heading, scale};
-use super::{Claim, Figure, Reproduction, plot};
+use super::{Claim, Figure, Reproduction, chart};
+use crate::report::chart::{SCRIPT, css, embedded};
 use crate::report::escape::escape;
 use crate::report::number::{NONE, three_digits};
 
-/// The papers' figures with their pictures, as a self-contained page. Errors are [`plot`]'s.
-pub fn page(reproductions: &[Reproduction]) -> Result<String, String> {
-    let papers = reproductions.iter().map(paper).collect::<Result<Vec<_>, _>>()?;
-    Ok(format!(
+/// The papers' figures with their pictures, as a self-contained page.
+pub fn page(reproductions: &[Reproduction]) -> String {
+    let papers: String = reproductions.iter().map(paper).collect();
+    format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>Figures \u{b7} Flashpath</title>\n\
-         <style>\n{}</style>\n</head>\n<body>\n<main>\n<h1>The papers' figures, reproduced</h1>\n{}</main>\n</body>\n</html>\n",
+         <style>\n{}{}</style>\n</head>\n<body>\n<main>\n<h1>The papers' figures, reproduced</h1>\n{papers}</main>\n<script>\n{SCRIPT}</script>\n\
+         </body>\n</html>\n",
+        css(),
         include_str!("page.css"),
-        papers.concat()
-    ))
+    )
 }
 
-fn paper(reproduction: &Reproduction) -> Result<String, String> {
-    let figures = reproduction.figures.iter().map(section).collect::<Result<Vec<_>, _>>()?;
+fn paper(reproduction: &Reproduction) -> String {
+    let figures: String = reproduction.figures.iter().map(section).collect();
     let conditions =
         |(name, value): &(String, String)| format!("<dt>{}</dt><dd>{}</dd>\n", escape(name), with_code(value));
-    Ok(format!(
+    format!(
         "<h2>{}</h2>\n<p><code>{}</code>, scale {}, seed {}</p>\n<dl>\n{}</dl>\n{}",
         escape(&reproduction.title),
         escape(&reproduction.command),
         scale(reproduction.scale),
         reproduction.seed,
         reproduction.conditions.iter().map(conditions).collect::<String>(),
-        figures.concat()
-    ))
+        figures
+    )
 }
 
 /// Text in which backticks enclose code, as in Markdown.
@@ -41,7 +43,7 @@ fn with_code(text: &str) -> String {
     text.split('`').enumerate().map(part).collect()
 }
 
-fn section(figure: &Figure) -> Result<String, String> {
+fn section(figure: &Figure) -> String {
     let tables: String = figure
         .panels
         .iter()
@@ -51,7 +53,7 @@ fn section(figure: &Figure) -> Result<String, String> {
                 let values = values.iter().map(|value| value.map_or(NONE.into(), three_digits));
                 std::iter::once(escape(group)).chain(values).collect()
             });
-            table(&[escape(&heading(&panel.title, &figure.unit))], series, rows)
+            table(&[escape(&heading(&panel.title, panel.unit.as_ref().unwrap_or(&figure.unit)))], series, rows)
         })
         .collect();
     let claims = figure.claims.iter().map(|claim: &Claim| {
@@ -66,12 +68,12 @@ fn section(figure: &Figure) -> Result<String, String> {
     let heads = ["paper", "ours", ""].map(String::from).to_vec();
     let claims =
         if figure.claims.is_empty() { String::new() } else { table(&["the paper says".into()], heads, claims) };
-    Ok(format!(
-        "<section>\n<h3>{}</h3>\n<p>{}</p>\n<div class=\"picture\">{}</div>\n{tables}{claims}</section>\n",
+    format!(
+        "<section>\n<h3>{}</h3>\n<p>{}</p>\n{}\n{tables}{claims}</section>\n",
         escape(&figure.title),
         escape(&figure.about),
-        plot(figure)?
-    ))
+        embedded(&chart(figure))
+    )
 }
 
 fn table(first: &[String], heads: Vec<String>, rows: impl Iterator<Item = Vec<String>>) -> String {
@@ -79,7 +81,7 @@ fn table(first: &[String], heads: Vec<String>, rows: impl Iterator<Item = Vec<St
         |cells: &[String], tag: &str| cells.iter().map(|cell| format!("<{tag}>{cell}</{tag}>")).collect::<String>();
     let body: String = rows.map(|row| format!("<tr>{}</tr>\n", cells(&row, "td"))).collect();
     format!(
-        "<div class=\"wide\"><table>\n<tr>{}{}</tr>\n{body}</table></div>\n",
+        "<div class=\"scroll\"><table>\n<tr>{}{}</tr>\n{body}</table></div>\n",
         cells(first, "th"),
         cells(&heads, "th")
     )

@@ -1,95 +1,124 @@
-//! A figure as a picture: panels of grouped bars.
+//! A figure as a chart: panels of grouped bars, and the paper's numbers beside ours.
+//!
+//! A claim about one bar, whose value is that of the claim, is drawn at the bar. The other claims, about ratios and
+//! extremes, have a row each: the paper's number is 1 there, so that all rows have one axis.
 
-use super::{Figure, Panel, markdown::heading};
-use crate::report::number::three_digits;
-use plotters::coord::ranged1d::SegmentValue;
-use plotters::prelude::*;
+use super::{Claim, Figure, Panel};
+use crate::report::chart::{self, Axis, Chart, Marks, Row, Series, SeriesStyle, Width, standalone};
 
-/// The size of a panel, in pixels.
-const PANEL: (u32, u32) = (420, 340);
-/// The series' colours, in order; they differ in lightness too.
-pub(super) const COLOURS: [RGBColor; 6] = [
-    RGBColor(0x9e, 0xc3, 0xe6),
-    RGBColor(0x3b, 0x7d, 0xb8),
-    RGBColor(0xd9, 0x6b, 0x2b),
-    RGBColor(0x5a, 0x5a, 0x5a),
-    RGBColor(0x8a, 0xb1, 0x5e),
-    RGBColor(0x7b, 0x52, 0xa0),
-];
-/// The heights of a panel's bars, and of a legend line above them, in pixels.
-const BARS: f64 = 275.0;
-const LEGEND_LINE: f64 = 16.0;
-/// The share of a group's width left free between groups.
-const GAP: f64 = 0.2;
+/// The end of the name of a series of the paper's values.
+const PAPER_SERIES: &str = ", paper";
+/// The name of the paper's values in the legend.
+const PAPER: &str = "the paper";
 
-/// The figure as SVG. Errors are the drawing library's, for impossible sizes only.
-pub fn plot(figure: &Figure) -> Result<String, String> {
-    let mut svg = String::new();
-    let columns = figure.panels.len().clamp(1, 3) as u32;
-    let rows = (figure.panels.len() as u32).div_ceil(columns).max(1);
-    {
-        let area = SVGBackend::with_string(&mut svg, (PANEL.0 * columns, PANEL.1 * rows)).into_drawing_area();
-        let drawn = area.fill(&WHITE).map_err(|error| error.to_string());
-        drawn?;
-        for (place, panel) in area.split_evenly((rows as usize, columns as usize)).iter().zip(&figure.panels) {
-            draw(place, panel, &figure.unit).map_err(|error| error.to_string())?;
-        }
-        area.present().map_err(|error| error.to_string())?;
-    }
-    Ok(svg)
+/// The figure as a file of SVG.
+pub fn plot(figure: &Figure) -> String {
+    standalone(&chart(figure).svg(Width::Wide))
 }
 
-pub(super) type Drawn<'a> = Result<(), DrawingAreaErrorKind<<SVGBackend<'a> as DrawingBackend>::ErrorType>>;
-
-/// Draws one panel.
-pub(super) fn draw<'a>(
-    place: &DrawingArea<SVGBackend<'a>, plotters::coord::Shift>,
-    panel: &Panel,
-    unit: &str,
-) -> Drawn<'a> {
-    let highest = panel.groups.iter().flat_map(|(_, values)| values).flatten().fold(0.0f64, |a, &b| a.max(b));
-    let legend = LEGEND_LINE * (panel.series.len() + 1) as f64;
-    let top = if highest > 0.0 { highest / (1.0 - (legend / BARS).min(0.5)) } else { 1.0 };
-    let groups = panel.groups.len() as u32;
-    let mut chart = ChartBuilder::on(place)
-        .caption(heading(&panel.title, unit), ("sans-serif", 15))
-        .margin(8)
-        .x_label_area_size(24)
-        .y_label_area_size(62)
-        .build_cartesian_2d((0..groups.saturating_sub(1)).into_segmented(), 0.0..top)?;
-    let name = |value: &SegmentValue<u32>| match value {
-        SegmentValue::CenterOf(group) => {
-            panel.groups.get(*group as usize).map_or(String::new(), |(name, _)| name.clone())
+/// The figure as a chart for a page.
+pub fn chart(figure: &Figure) -> Chart {
+    let mut panels: Vec<chart::Panel> = figure.panels.iter().map(|panel| bars(panel, &figure.unit)).collect();
+    let mut of_rows = Vec::new();
+    for claim in &figure.claims {
+        if !place_at_bar(claim, figure, &mut panels) {
+            of_rows.push(claim);
         }
-        _ => String::new(),
-    };
-    chart
-        .configure_mesh()
-        .disable_x_mesh()
-        .x_label_formatter(&name)
-        .y_labels(6)
-        .y_label_formatter(&|value| three_digits(*value))
-        .light_line_style(TRANSPARENT)
-        .draw()?;
-    // The segmented axis has no positions between groups: bars are drawn on a second axis that has.
-    let mut chart = chart.set_secondary_coord(0.0..f64::from(groups), 0.0..top);
-    let width = (1.0 - GAP) / panel.series.len().max(1) as f64;
-    for (number, series) in panel.series.iter().enumerate() {
-        let colour = COLOURS[number % COLOURS.len()];
-        let bars = panel.groups.iter().enumerate().filter_map(|(group, (_, values))| {
-            let value = (*values.get(number)?)?;
-            let left = group as f64 + GAP / 2.0 + number as f64 * width;
-            Some(Rectangle::new([(left, 0.0), (left + width, value)], colour.filled()))
-        });
-        chart
-            .draw_secondary_series(bars)?
-            .label(series)
-            .legend(move |(x, y)| Rectangle::new([(x, y - 5), (x + 10, y + 5)], colour.filled()));
     }
-    chart
-        .configure_series_labels()
-        .position(SeriesLabelPosition::UpperRight)
-        .background_style(WHITE.mix(0.85))
-        .label_font(("sans-serif", 12))
-        .draw()
+    panels.extend(rows(&of_rows));
+    Chart::new(&figure.name, &figure.title, panels)
+}
+
+/// The bars of a panel. A series without any value is left out.
+fn bars(panel: &Panel, unit: &str) -> chart::Panel {
+    let unit = panel.unit.as_deref().unwrap_or(unit);
+    let names = panel.groups.iter().map(|(name, _)| name.clone()).collect();
+    let x = Axis::names(panel.axis.as_deref().unwrap_or_default(), names);
+    let mut bars = chart::Panel::new(&panel.title, x, Axis::linear(unit));
+    for number in shown(panel) {
+        let values = panel.groups.iter().map(|(_, values)| values.get(number).copied().flatten());
+        bars.series.push(Series::bars(style(panel, number), &panel.series[number], values.collect()));
+    }
+    bars
+}
+
+/// The numbers of the series with values.
+fn shown(panel: &Panel) -> impl Iterator<Item = usize> + '_ {
+    let has_values =
+        |number: &usize| panel.groups.iter().any(|(_, values)| values.get(*number).is_some_and(Option::is_some));
+    (0..panel.series.len()).filter(has_values)
+}
+
+/// The style of a series: a series `X, paper` is that of `X, ours`, hatched.
+fn style(panel: &Panel, number: usize) -> usize {
+    let base =
+        |name: &str| name.split_once(PAPER_SERIES).or(name.split_once(", ours")).map(|(base, _)| base.to_string());
+    let Some(own) = base(&panel.series[number]) else { return number };
+    let mut bases: Vec<String> = panel.series.iter().filter_map(|name| base(name)).collect();
+    bases.dedup();
+    let place = bases.iter().position(|other| *other == own).unwrap_or(number);
+    if panel.series[number].ends_with(PAPER_SERIES) { SeriesStyle::hatched(place) } else { place }
+}
+
+/// Draws a claim at the one bar that it is about; false if there is none.
+fn place_at_bar(claim: &Claim, figure: &Figure, panels: &mut [chart::Panel]) -> bool {
+    let (Some(low), Some(high), Some(ours)) = (claim.low, claim.high, claim.ours) else { return false };
+    // A ratio is about two bars, and equals one of them by chance at most.
+    if claim.says.contains(" over ") {
+        return false;
+    }
+    let mut places = Vec::new();
+    for (number, panel) in figure.panels.iter().enumerate() {
+        for (bar, series) in shown(panel).enumerate() {
+            for (group, (_, values)) in panel.groups.iter().enumerate() {
+                if values[series].is_some_and(|value| value.to_bits() == ours.to_bits()) {
+                    places.push((number, bar, group));
+                }
+            }
+        }
+    }
+    let [(number, bar, group)] = places[..] else { return false };
+    if figure.panels[number].series.iter().any(|series| series.ends_with(PAPER_SERIES)) {
+        // The paper's values are bars there.
+        return true;
+    }
+    let groups = figure.panels[number].groups.len();
+    let panel = &mut panels[number];
+    let known =
+        panel.series.iter().position(|series| matches!(series.marks, Marks::Paper { beside, .. } if beside == bar));
+    let known = known.unwrap_or_else(|| {
+        let marks = Marks::Paper { beside: bar, bounds: vec![None; groups] };
+        panel.series.push(Series { style: 0, tag: String::new(), name: PAPER.to_string(), marks });
+        panel.series.len() - 1
+    });
+    if let Marks::Paper { bounds, .. } = &mut panel.series[known].marks {
+        bounds[group] = Some((low, high));
+    }
+    true
+}
+
+/// The panel of the claims that are about no single bar. A claim of zero has no ratio, and stands in the table alone.
+fn rows(claims: &[&Claim]) -> Option<chart::Panel> {
+    let mut names = Vec::new();
+    let mut rows = Vec::new();
+    for claim in claims {
+        let is_positive = |value: &f64| *value > 0.0 && value.is_finite();
+        let (low, high) = (claim.low.filter(is_positive), claim.high.filter(is_positive));
+        let Some(ours) = claim.ours.filter(is_positive) else { continue };
+        let one = match (low, high) {
+            (Some(low), Some(high)) => (low * high).sqrt(),
+            (Some(one), None) | (None, Some(one)) => one,
+            (None, None) => continue,
+        };
+        names.push(claim.says.clone());
+        rows.push(Row { low: low.map(|low| low / one), high: high.map(|high| high / one), ours: ours / one });
+    }
+    if rows.is_empty() {
+        return None;
+    }
+    let x = Axis::log("over the paper's number; of bounds, over their geometric mean");
+    let x = Axis { includes: vec![0.5, 2.0], ..x };
+    let mut panel = chart::Panel::new("What the paper says, and our value", x, Axis::names("claim", names));
+    panel.series.push(Series { style: 0, tag: String::new(), name: "ours".to_string(), marks: Marks::Rows(rows) });
+    Some(panel)
 }

@@ -1,24 +1,18 @@
 //! A picture of a log-structured volume: its segments coloured by group, their utilization, and the hotness of the
 //! groups.
 
-use super::Panel;
-use super::plot::{COLOURS, Drawn, draw};
-use plotters::prelude::*;
+use crate::report::chart::{
+    Anchor, Axis, Chart, Colour, Font, Panel, Series, SeriesStyle, Svg, Width, fitted, standalone, text_width,
+};
 
-/// The width of the picture and the height of its two charts, in pixels.
-const WIDTH: u32 = 900;
-const CHARTS: u32 = 320;
-/// The height above the map, and its margin.
-const HEAD: u32 = 64;
-const MARGIN: u32 = 16;
-/// The largest cell of the map.
-const LARGEST_CELL: u32 = 24;
+/// The height above the map without its legend, and a line of the legend, in pixels.
+const HEAD: f64 = 26.0;
+const LEGEND_LINE: f64 = 18.0;
+/// The largest and the smallest cell of the map.
+const LARGEST_CELL: f64 = 24.0;
+const SMALLEST_CELL: f64 = 3.0;
 /// Bins of the histogram.
 const BINS: usize = 10;
-
-const METADATA: RGBColor = RGBColor(0x22, 0x22, 0x22);
-const SEVERAL: RGBColor = RGBColor(0x99, 0x99, 0x99);
-const FREE: RGBColor = RGBColor(0xee, 0xee, 0xee);
 
 /// The use of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,72 +43,60 @@ pub struct GroupBar {
     pub hotness: f64,
 }
 
-fn colour(used_for: SegmentUse) -> RGBColor {
+fn colour(used_for: SegmentUse) -> Colour {
     match used_for {
-        SegmentUse::Free => FREE,
-        SegmentUse::Metadata => METADATA,
-        SegmentUse::Data(None) => SEVERAL,
-        // The last colours are for the hottest groups.
-        SegmentUse::Data(Some(group)) => COLOURS[usize::from(group) % COLOURS.len()],
+        SegmentUse::Free => Colour::Grid,
+        SegmentUse::Metadata => Colour::Ink,
+        SegmentUse::Data(None) => Colour::Rest,
+        SegmentUse::Data(Some(group)) => SeriesStyle::of(usize::from(group)).colour,
     }
 }
 
-/// The picture as SVG. Errors are the drawing library's.
-pub fn segments(title: &str, cells: &[SegmentCell], groups: &[GroupBar]) -> Result<String, String> {
-    let count = cells.len().max(1) as u32;
-    let room = WIDTH - 2 * MARGIN;
+/// The picture as a file of SVG.
+pub fn segments(title: &str, cells: &[SegmentCell], groups: &[GroupBar]) -> String {
+    let width = Width::Wide.pixels();
+    let mut svg = Svg::new("segments", Width::Wide);
+    svg.text((0.0, 16.0), Anchor::Start, Font::TITLE, &fitted(title, Font::TITLE.size, width));
+    let top = draw_legend(&mut svg, cells, width);
+    let count = cells.len().max(1) as f64;
     // The map is as wide as the picture, and at most half as high.
-    let cell = f64::from(room * room / 2 / count).sqrt().floor().clamp(3.0, f64::from(LARGEST_CELL)) as u32;
-    let columns = room / cell;
-    let height = HEAD + count.div_ceil(columns) * cell + MARGIN;
-    let mut svg = String::new();
-    {
-        let area = SVGBackend::with_string(&mut svg, (WIDTH, height + CHARTS)).into_drawing_area();
-        let drawn = || -> Drawn {
-            area.fill(&WHITE)?;
-            let (map, charts) = area.split_vertically(height);
-            draw_map(&map, title, cells, (columns, cell))?;
-            let panels = [utilization(cells), hotness(groups)];
-            for ((place, panel), unit) in
-                charts.split_evenly((1, 2)).iter().zip(&panels).zip(["segments", "writes per tick"])
-            {
-                draw(place, panel, unit)?;
-            }
-            area.present()
-        };
-        drawn().map_err(|error| error.to_string())?;
+    let cell = (width * width / 2.0 / count).sqrt().floor().clamp(SMALLEST_CELL, LARGEST_CELL);
+    let columns = (width / cell).floor().max(1.0) as usize;
+    for (number, segment) in cells.iter().enumerate() {
+        let place = ((number % columns) as f64 * cell, top + (number / columns) as f64 * cell);
+        draw_cell(&mut svg, segment, place, cell - 1.0);
     }
-    Ok(svg)
+    let below = top + cells.len().div_ceil(columns) as f64 * cell + 16.0;
+    let charts = Chart::new("segments-charts", "", vec![utilization(cells), hotness(groups)]).svg(Width::Wide);
+    let height = svg.nested(&charts, below);
+    standalone(&svg.finish((width, below + height), title))
 }
 
-fn draw_map<'a>(
-    place: &DrawingArea<SVGBackend<'a>, plotters::coord::Shift>,
-    title: &str,
-    cells: &[SegmentCell],
-    (columns, cell): (u32, u32),
-) -> Drawn<'a> {
-    let left = MARGIN as i32;
-    place.draw_text(title, &("sans-serif", 16).into_text_style(place), (left, 10))?;
-    let mut at = left;
+/// A segment, filled from below up to its utilization, on a pale ground of its colour.
+fn draw_cell(svg: &mut Svg, segment: &SegmentCell, (x, y): (f64, f64), side: f64) {
+    let of = colour(segment.used_for);
+    if segment.used_for == SegmentUse::Free {
+        svg.rectangle((x, y, side, side), &of.to_string(), "");
+        return;
+    }
+    let full = side * segment.utilization.clamp(0.0, 1.0);
+    svg.rectangle((x, y, side, side), &format!("{of}\" fill-opacity=\"0.25"), "");
+    svg.rectangle((x, y + side - full, side, full), &of.to_string(), "");
+}
+
+/// Draws the legend of the map in as many lines as it needs; returns its lower end.
+fn draw_legend(svg: &mut Svg, cells: &[SegmentCell], width: f64) -> f64 {
+    let (mut x, mut y) = (0.0, HEAD);
     for (name, used_for) in legend(cells) {
-        let box_ = [(at, 38), (at + 11, 49)];
-        place.draw(&Rectangle::new(box_, colour(used_for).filled()))?;
-        place.draw_text(&name, &("sans-serif", 12).into_text_style(place), (at + 16, 37))?;
-        at += 36 + 7 * name.len() as i32;
-    }
-    for (number, segment) in (0..).zip(cells) {
-        let (x, y) = (MARGIN + number % columns * cell, HEAD + number / columns * cell);
-        let (x, y, side) = (x as i32, y as i32, cell as i32 - 1);
-        place.draw(&Rectangle::new([(x, y), (x + side, y + side)], FREE.filled()))?;
-        if segment.used_for != SegmentUse::Free {
-            // Filled from below up to its utilization, on a pale background of its colour.
-            let of = colour(segment.used_for);
-            let full = (f64::from(side) * segment.utilization.clamp(0.0, 1.0)).round() as i32;
-            place.draw(&Rectangle::new([(x, y), (x + side, y + side)], of.mix(0.25).filled()))?;
-            place.draw(&Rectangle::new([(x, y + side - full), (x + side, y + side)], of.filled()))?;
+        let room = text_width(&name, Font::PLAIN.size) + 18.0;
+        if x > 0.0 && x + room > width {
+            (x, y) = (0.0, y + LEGEND_LINE);
         }
+        svg.rectangle((x, y + 2.0, 12.0, 12.0), &colour(used_for).to_string(), "");
+        svg.text((x + 17.0, y + 12.0), Anchor::Start, Font::PLAIN, &name);
+        x += room + 16.0;
     }
-    Ok(())
+    y + LEGEND_LINE + 6.0
 }
 
 /// The legend of the colours in use.
@@ -135,20 +117,20 @@ fn utilization(cells: &[SegmentCell]) -> Panel {
     for cell in cells.iter().filter(|cell| matches!(cell.used_for, SegmentUse::Data(_))) {
         bins[((cell.utilization * BINS as f64) as usize).min(BINS - 1)] += 1.0;
     }
-    let name = |bin: usize| format!("{}", bin * 100 / BINS);
-    Panel {
-        title: "utilization, % from".to_string(),
-        series: vec!["with data".to_string()],
-        groups: bins.iter().enumerate().map(|(bin, count)| (name(bin), vec![Some(*count)])).collect(),
-    }
+    let names = (0..BINS).map(|bin| format!("{}", bin * 100 / BINS)).collect();
+    bars("Utilization of the segments with data", ("utilization, % from", names), "segments", bins.map(Some).to_vec())
 }
 
 fn hotness(groups: &[GroupBar]) -> Panel {
-    Panel {
-        title: "hotness of the groups".to_string(),
-        series: vec!["hotness".to_string()],
-        groups: groups.iter().map(|group| (group.name.clone(), vec![Some(group.hotness)])).collect(),
-    }
+    let names = groups.iter().map(|group| group.name.clone()).collect();
+    let values = groups.iter().map(|group| Some(group.hotness)).collect();
+    bars("Hotness of the groups", ("group", names), "writes per tick", values)
+}
+
+fn bars(title: &str, (what, names): (&str, Vec<String>), unit: &str, values: Vec<Option<f64>>) -> Panel {
+    let mut panel = Panel::new(title, Axis::names(what, names), Axis::linear(unit));
+    panel.series.push(Series::bars(0, "", values));
+    panel
 }
 
 #[cfg(test)]
@@ -161,10 +143,10 @@ mod tests {
         let mut cells = vec![cell(SegmentUse::Free, 0.0); 90];
         cells.extend([cell(SegmentUse::Data(Some(2)), 0.5), cell(SegmentUse::Metadata, 1.0)]);
         let groups = [GroupBar { name: "2".to_string(), hotness: 0.25 }];
-        let svg = segments("a <volume>", &cells, &groups).unwrap();
+        let svg = segments("a <volume>", &cells, &groups);
         assert!(svg.contains("a &lt;volume&gt;") && svg.contains("group 2") && !svg.contains("group 1"));
-        let fewer = segments("a <volume>", &cells[1..], &groups).unwrap();
+        let fewer = segments("a <volume>", &cells[1..], &groups);
         assert_eq!(svg.matches("<rect").count(), fewer.matches("<rect").count() + 1);
-        segments("none", &[], &[]).unwrap();
+        assert!(!segments("none", &[], &[]).contains("NaN"));
     }
 }

@@ -1,7 +1,6 @@
 //! The text parts of the page: cards, tables, legends.
 
 use super::charts::path_tag;
-use super::flow::content_colour;
 use crate::report::chart::SeriesStyle;
 use crate::report::comparison::{key_rows, overprovisioning_row, sections, throughput_row};
 use crate::report::escape::{escape, escape_path};
@@ -148,16 +147,4 @@ pub fn drives(results: &[RunResult]) -> String {
         );
     }
     drives
-}
-
-/// The contents that occur, with their colours.
-pub fn content_legend(results: &[RunResult]) -> String {
-    let mut contents: Vec<&str> = results.iter().flat_map(|r| &r.ledger).map(|row| row.content.as_str()).collect();
-    contents.sort_by_key(|content| (crate::report::comparison::order_of_content(content), *content));
-    contents.dedup();
-    let item = |content: &&str| {
-        let (colour, name) = (content_colour(content), escape(content));
-        format!("<li><span class=\"square\" style=\"--content:var({colour})\"></span>{name}</li>")
-    };
-    format!("<ul class=\"legend\">{}</ul>\n", contents.iter().map(item).collect::<String>())
 }

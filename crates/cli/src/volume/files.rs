@@ -68,5 +68,5 @@ pub fn picture(path: &Path, picture: &Picture) -> Result<String, Failure> {
     let bar = |(name, hotness): &(String, f64)| GroupBar { name: name.clone(), hotness: *hotness };
     let cells: Vec<SegmentCell> = picture.parts.iter().map(cell).collect();
     let groups: Vec<GroupBar> = picture.groups.iter().map(bar).collect();
-    segments(&format!("{}: {}", path.text, picture.title), &cells, &groups).map_err(Failure::failed)
+    Ok(segments(&format!("{}: {}", path.text, picture.title), &cells, &groups))
 }

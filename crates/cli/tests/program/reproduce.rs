@@ -13,11 +13,11 @@ fn results() -> Vec<Reproduction> {
         title: format!("The paper's {name}"),
         unit: "erased blocks".to_string(),
         about: "Replayed.".to_string(),
-        panels: vec![Panel {
-            title: "fast".to_string(),
-            series: vec!["ordered".to_string(), "journal".to_string()],
-            groups: vec![("untar".to_string(), vec![Some(12_345.0), Some(2.0)])],
-        }],
+        panels: vec![Panel::new(
+            "fast",
+            vec!["ordered".to_string(), "journal".to_string()],
+            vec![("untar".to_string(), vec![Some(12_345.0), Some(2.0)])],
+        )],
         claims: vec![Claim {
             says: "a ratio".to_string(),
             place: "IV".to_string(),

@@ -131,7 +131,8 @@ pub fn write_cost(points: &mut Points) -> Result<Figure, ReproduceError> {
         about: "Wc = 1 + g (1 + sequential write / random read), section 4.1's cost with g the blocks copied for each new one.".to_string(),
         panels: all,
         claims,
-    })
+    }
+    .over("utilization"))
 }
 
 const METADATA: &str = "most of it are DAT pages of 128 entries: the number that a checkpoint writes depends on the \
@@ -165,7 +166,8 @@ pub fn throughput(points: &mut Points) -> Result<Figure, ReproduceError> {
         ),
         panels: all,
         claims,
-    })
+    }
+    .over("utilization"))
 }
 
 /// Figure 11.

@@ -155,5 +155,6 @@ pub fn request_sizes(points: &Points) -> Result<Figure, ReproduceError> {
         ),
         panels,
         claims,
-    })
+    }
+    .over("request size"))
 }

@@ -149,7 +149,7 @@ fn conditions(lab: &Lab) -> Vec<(String, String)> {
 }
 
 fn panel(title: &str, series: Vec<String>, groups: Vec<(String, Vec<Option<f64>>)>) -> Panel {
-    Panel { title: title.to_string(), series, groups }
+    Panel::new(title, series, groups)
 }
 
 fn claim(says: String, place: &str, low: Option<f64>, high: Option<f64>, ours: Option<f64>, because: &str) -> Claim {

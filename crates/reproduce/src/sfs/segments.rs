@@ -6,7 +6,7 @@ use super::{claim, panel};
 use crate::ReproduceError;
 use flashpath::fs::sfs::Census;
 use flashpath::fs::sfs::placement::hotness;
-use flashpath::report::figure::Figure;
+use flashpath::report::figure::{Figure, Panel};
 
 const UTILIZATION: f64 = 0.7;
 
@@ -48,8 +48,15 @@ pub fn hot(points: &mut Points) -> Result<Figure, ReproduceError> {
                 segments in each tenth of the range of hotness, and the positions of the four groups' centres in it."
             .to_string(),
         panels: vec![
-            panel("segments by hotness over the hottest", vec!["segments".to_string()], groups.collect()),
-            panel("centres over the hottest", vec!["centre".to_string()], centres.collect()),
+            Panel {
+                unit: Some("share of segments".to_string()),
+                axis: Some("hotness over the hottest segment's".to_string()),
+                ..panel("segments by hotness over the hottest", vec!["segments".to_string()], groups.collect())
+            },
+            Panel {
+                unit: Some("hotness over the hottest segment's".to_string()),
+                ..panel("centres over the hottest", vec!["centre".to_string()], centres.collect())
+            },
         ],
         claims: vec![claim(
             "share of segments in the coldest tenth of the range".into(),
@@ -112,5 +119,6 @@ pub fn full(points: &mut Points) -> Result<Figure, ReproduceError> {
         about: "At the end of the run, without the cold file's segments and empty ones.".to_string(),
         panels,
         claims,
-    })
+    }
+    .over("utilization of the segment"))
 }

@@ -115,5 +115,6 @@ pub fn figure(points: &mut Points) -> Result<Figure, ReproduceError> {
             .to_string(),
         panels,
         claims: all,
-    })
+    }
+    .over("share of the device that the load writes"))
 }

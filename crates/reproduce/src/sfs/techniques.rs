@@ -59,6 +59,7 @@ fn figure(number: u32, title: &str, about: &str, names: &[String], costs: &[Cost
         panels: panels.collect(),
         claims,
     }
+    .over(title)
 }
 
 /// The paper's numbers for the two loads, paired with each reading.

@@ -33,7 +33,7 @@ fn by_mode(title: &str, measured: &[Measured], value: impl Fn(&Measured) -> f64)
     let of = |load: &str, mode: &str| measured.iter().find(|one| one.load == load && one.mode == mode).map(&value);
     let finite = |value: Option<f64>| value.filter(|value| value.is_finite());
     let groups = LOADS.iter().map(|(load, ..)| (load.to_string(), MODES.map(|mode| finite(of(load, mode))).to_vec()));
-    Panel { title: title.to_string(), series: MODES.map(String::from).to_vec(), groups: groups.collect() }
+    Panel::new(title, MODES.map(String::from).to_vec(), groups.collect())
 }
 
 /// The lowest and the highest value.
@@ -78,7 +78,7 @@ pub fn zones(measured: &[Measured]) -> Figure {
             let at = |zones: &[u32]| zones.get((part * 2 + 1) * zones.len() / (2 * PARTS)).map(|zone| f64::from(*zone));
             (format!("{}/{PARTS}", part + 1), zones.map(at).to_vec())
         });
-        Panel { title: mode.to_string(), series: SCHEMES.map(String::from).to_vec(), groups: groups.collect() }
+        Panel::new(mode, SCHEMES.map(String::from).to_vec(), groups.collect())
     };
     let distinct = |which: usize| {
         let counts = measured.iter().flat_map(|one| &one.runs).map(move |pair| {
@@ -113,6 +113,7 @@ pub fn zones(measured: &[Measured]) -> Figure {
             ),
         ],
     }
+    .over("part of the run")
 }
 
 /// Figure 7: the journal's share of the copied blocks.
@@ -152,12 +153,15 @@ pub fn reduction(measured: &[Measured]) -> Figure {
     Figure {
         name: "zns-journal-fig8".to_string(),
         title: "ZNS journal figure 8: reduction of the data copied during garbage collection".to_string(),
-        unit: "share of the copies saved (below: MiB copied)".to_string(),
+        unit: "share of the copies saved".to_string(),
         about: "The same traces on dm-zoned with and without the journal zone.".to_string(),
         panels: vec![
             by_mode("reduction", measured, saved),
-            by_mode("MiB copied, dm-zoned", measured, blocks(|pair| &pair.plain)),
-            by_mode("MiB copied, journal-zone", measured, blocks(|pair| &pair.separated)),
+            Panel { unit: Some("MiB copied".to_string()), ..by_mode("dm-zoned", measured, blocks(|pair| &pair.plain)) },
+            Panel {
+                unit: Some("MiB copied".to_string()),
+                ..by_mode("journal-zone", measured, blocks(|pair| &pair.separated))
+            },
         ],
         claims: vec![
             claim(
@@ -189,7 +193,7 @@ pub fn throughput(measured: &[Measured]) -> Figure {
             let values = [mean(one, |pair| speed(&pair.plain)), mean(one, |pair| speed(&pair.separated))];
             (one.load.to_string(), values.map(|value| Some(value).filter(|value| value.is_finite())).to_vec())
         });
-        Panel { title: mode.to_string(), series: SCHEMES.map(String::from).to_vec(), groups: groups.collect() }
+        Panel::new(mode, SCHEMES.map(String::from).to_vec(), groups.collect())
     };
     let lowest = |mode: &str| ends(measured.iter().filter(|one| one.mode == mode).map(ratio))[0];
     let because = "the scheme saves copies, but leaves one zone less for all other blocks";
