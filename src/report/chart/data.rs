@@ -3,8 +3,8 @@
 use super::{Chart, Marks, Panel};
 use crate::report::comma_separated::quoted;
 
-/// A line for each value: panel, series, x and y, with the titles of the axes in the head. At the end, a line for each series
-/// that has a letter: `name`, the letter, and its name.
+/// A line for each value: panel, series, x and y, with the titles of the axes in the head. At the end, a line for each
+/// series that has a letter: `name`, the letter, and its name.
 pub fn csv(chart: &Chart) -> String {
     let mut csv = String::new();
     let mut titles = None;

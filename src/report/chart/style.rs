@@ -1,5 +1,5 @@
-//! The style of a series. Colour, dash and marker repeat after different numbers of series, so that no two of 280 series
-//! have the same style, and a colour that is used again has another dash, marker and hatching.
+//! The style of a series. Colour, dash and marker repeat after different numbers of series, so that no two of 280
+//! series have the same style, and a colour that is used again has another dash, marker and hatching.
 
 use super::{Colour, Svg, paint::SERIES_COLOURS};
 
@@ -102,11 +102,15 @@ pub enum Hatching {
     Crossed,
     /// A grid.
     Grid,
+    /// Small squares.
+    Squares,
+    /// Waves.
+    Waves,
 }
 
 impl Hatching {
     /// All, in the order of use.
-    pub const ALL: [Hatching; 7] = [
+    pub const ALL: [Hatching; 9] = [
         Hatching::Rising,
         Hatching::Dots,
         Hatching::Horizontal,
@@ -114,6 +118,8 @@ impl Hatching {
         Hatching::Vertical,
         Hatching::Crossed,
         Hatching::Grid,
+        Hatching::Squares,
+        Hatching::Waves,
     ];
 
     /// The outline of the pattern in a square of six pixels.
@@ -126,6 +132,8 @@ impl Hatching {
             Hatching::Dots => "M1 1h1.6M4 4h1.6",
             Hatching::Crossed => "M0 6l6 -6M0 0l6 6",
             Hatching::Grid => "M0 3h6M3 0v6",
+            Hatching::Squares => "M1.5 1.5h3v3h-3Z",
+            Hatching::Waves => "M0 3l1.5 -2 3 4 1.5 -2",
         }
     }
 }

@@ -36,8 +36,8 @@ pub fn fitted(text: &str, size: f64, most: f64) -> String {
     kept + "\u{2026}"
 }
 
-/// The text in lines of at most this width, broken at spaces, and behind hyphens, underscores, commas and slashes. A word
-/// that is wider is cut off.
+/// The text in lines of at most this width, broken at spaces, and behind hyphens, underscores, commas and slashes. A
+/// word that is wider is cut off.
 pub fn wrapped(text: &str, size: f64, most: f64) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let mut line = String::new();

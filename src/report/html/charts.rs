@@ -159,13 +159,11 @@ mod tests {
 
     #[test]
     fn joined_windows_keep_the_programmed_blocks() {
+        let any = sample::page_level("a", 1).windows[0].clone();
         let window = |number: u64| Window {
             written_blocks: number * number,
-            seconds_simulated: None,
             write_amplification: (number % 7) as f64,
-            throughput_mib_s: None,
-            free_blocks: None,
-            latency_ns: std::collections::BTreeMap::new(),
+            ..any.clone()
         };
         let windows: Vec<Window> = (1..=1000).map(window).collect();
         let expected: u64 = (1..=1000u64).map(|number| (2 * number - 1) * (number % 7)).sum();

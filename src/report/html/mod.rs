@@ -3,13 +3,14 @@
 //! | part | what it is |
 //! |---|---|
 //! | `mod.rs` | the page: its sections, in order |
-//! | [`parts`] | cards, tables and legends |
+//! | [`parts`] | cards and tables |
 //! | [`charts`] | the charts that compare paths |
 //! | [`over_time`] | the charts of runs over time, and the maps of their stations |
 //! | [`files`] | the stages and operations of runs in files |
 //! | `page.css`, `page.js`, `errors.js` | style and scripts, included verbatim |
 //!
-//! The page fetches nothing: its figures are drawn here, by [`chart`](super::chart). User text (a path, a warning) passes through [`escape`](super::escape).
+//! The page fetches nothing: its figures are drawn here, by [`chart`](super::chart). User text (a path, a warning) passes
+//! through [`escape`](super::escape).
 
 mod charts;
 mod files;

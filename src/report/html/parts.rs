@@ -1,4 +1,4 @@
-//! The text parts of the page: cards, tables, legends.
+//! The text parts of the page: cards, tables.
 
 use super::charts::path_tag;
 use crate::report::chart::SeriesStyle;

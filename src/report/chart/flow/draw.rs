@@ -50,7 +50,7 @@ pub fn colour(content: &str) -> Colour {
 }
 
 /// The hatching of an origin; what the host wrote is plain.
-fn hatching(origin: &str) -> Option<Hatching> {
+pub fn hatching(origin: &str) -> Option<Hatching> {
     let place = Cause::ALL.into_iter().position(|known| known.name() == origin).unwrap_or(1);
     let hatched = place.checked_sub(1)?;
     Some(Hatching::ALL[hatched % Hatching::ALL.len()])

@@ -14,8 +14,8 @@
 //! | [`layout`] | the places of nodes, ribbons and labels |
 //! | [`draw`] | the picture as SVG, and its numbers as CSV |
 //!
-//! A node is what a station sent of one cause, origin and content. What it sent for the one above is the end of ribbons;
-//! what it adds begins there. What it absorbs ends in a node of its own. The ledger does not say of which contents the
+//! A node is what a station sent of one cause, origin and content. What it sent for the one above is the end of
+//! ribbons; what it adds begins there. What it absorbs ends in a node of its own. The ledger does not say of which contents the
 //! erased pages were, so that the last column is one bar for each flash.
 
 mod draw;

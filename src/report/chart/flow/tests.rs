@@ -208,7 +208,8 @@ fn sums(stations: &Stations, links: &Links) -> Result<(), TestCaseError> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// The picture was plotly's: stations without links stood in the wrong column, erases in the middle, flows over headings.
+    /// The picture was plotly's: stations without links stood in the wrong column, erases in the middle, flows over
+    /// headings.
     #[test]
     fn any_path_has_its_nodes_in_their_columns_and_no_flow_over_a_label(
         tree in prop::collection::vec(0usize..8, 1..8),
@@ -228,6 +229,15 @@ fn a_path_whose_account_does_not_hold_is_drawn_all_the_same() {
     }
     let svg = pictures(&[result]).remove(0).unwrap().svg(Width::Wide);
     assert!(!svg.contains("NaN") && !svg.contains("inf"));
+}
+
+/// `cache-fill` had the hatching of `checkpoint`.
+#[test]
+fn every_origin_has_a_hatching_of_its_own() {
+    let mut hatchings: Vec<_> = Cause::ALL.map(|cause| draw::hatching(cause.name())).to_vec();
+    hatchings.sort();
+    hatchings.dedup();
+    assert_eq!(hatchings.len(), Cause::ALL.len());
 }
 
 #[test]
@@ -253,7 +263,8 @@ fn absorbed_blocks_end_at_their_station_and_added_ones_begin_there() {
     assert_eq!(copies.received, 0.0);
 }
 
-/// dm-zoned and a cache keep the cause of what they are asked to write: the picture showed such blocks twice, as absorbed and as added.
+/// dm-zoned and a cache keep the cause of what they are asked to write: the picture showed such blocks twice, as absorbed
+/// and as added.
 #[test]
 fn a_station_that_keeps_causes_passes_the_blocks_on() {
     let mut result = sample::journaled("ext/page/nand", 1);
