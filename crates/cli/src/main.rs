@@ -55,7 +55,7 @@ A path is written from top to bottom: stations joined by '/', options after ':',
 #[derive(Subcommand)]
 enum Command {
     /// Run a workload on one or several paths, or in a directory
-    Run(run::Run),
+    Run(Box<run::Run>),
     /// Show all stations and workloads, with every option and default
     Layers(layers::Layers),
     /// Make an empty volume on images

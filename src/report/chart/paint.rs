@@ -90,7 +90,7 @@ impl Display for Colour {
 /// The declarations of all colours, for the root of a page.
 pub fn declarations() -> String {
     let declare = |(name, light, dark): (&str, &str, &str)| format!("  {name}: light-dark({light}, {dark});\n");
-    format!(":root {{\n{}}}\n", TABLE.map(|row| declare(row)).concat())
+    format!(":root {{\n{}}}\n", TABLE.map(declare).concat())
 }
 
 /// A chart of a page as a file of its own: in the light colours, on white.

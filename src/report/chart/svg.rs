@@ -171,10 +171,10 @@ impl Svg {
         let mut patterns = String::new();
         for (colour, hatching) in &self.hatchings {
             // Writing to a string cannot fail.
-            let _ = write!(
+            let _ = writeln!(
                 patterns,
                 "<pattern id=\"{}\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\">{}<path d=\"{}\" \
-                 stroke=\"{colour}\" stroke-width=\"1.3\" fill=\"none\"/></pattern>\n",
+                 stroke=\"{colour}\" stroke-width=\"1.3\" fill=\"none\"/></pattern>",
                 self.hatching_name(*hatching, colour),
                 ground(colour),
                 hatching.outline()

@@ -160,7 +160,7 @@ fn a_block_that_is_freed_while_it_goes_home_is_not_used_before_it_is_there() {
         assert_eq!(inside.withheld_blocks(), 3);
         commit(&inside);
         // What is not on its way can be used from now on. Who used block 12 now would lose what it writes there.
-        assert_eq!(inside.withheld(0..64), [12..13]);
+        assert!(inside.withheld(0..64).into_iter().eq([12].map(|block| block..block + 1)));
     }));
     checkpoint(journal);
     assert_eq!(journal.withheld_blocks(), 0, "it is there now");

@@ -208,8 +208,7 @@ impl Builder<'_> {
         };
         let whole = fits(&format!("{what}, {size}"));
         whole.unwrap_or_else(|| {
-            let what =
-                short.iter().filter(|text| !text.is_empty() && node.kind == Kind::Sent).find_map(|text| fits(text));
+            let what = short.iter().filter(|text| !text.is_empty() && node.kind == Kind::Sent).find_map(fits);
             what.unwrap_or_else(content).into_iter().chain(text::wrapped(&size, font, room)).collect()
         })
     }
