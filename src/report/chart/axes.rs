@@ -1,6 +1,6 @@
 //! The frame of a panel: grid lines, ticks and their labels, titles. The margins are as large as the labels need.
 
-use super::panels::Ranges;
+use super::ranges::Ranges;
 use super::scale::Placed;
 use super::svg::{Anchor, Font, LINE_HEIGHT, SMALL};
 use super::{Colour, Marks, Panel, Svg, text};

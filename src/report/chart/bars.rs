@@ -1,6 +1,6 @@
 //! Bars side by side, what a paper says of them, and rows that compare a paper's numbers with ours.
 
-use super::panels::Ranges;
+use super::ranges::Ranges;
 use super::scale::Placed;
 use super::svg::{Anchor, Font, LINE_HEIGHT, SMALL};
 use super::{Colour, Marks, Panel, Row, SeriesStyle, Svg, text};

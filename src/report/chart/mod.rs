@@ -13,12 +13,13 @@
 //! |---|---|
 //! | `mod.rs` | a chart, its panels and series |
 //! | [`paint`] | colours for light and dark pages |
-//! | [`style`] | the colour, dash, marker and hatching of a series |
+//! | [`style`], [`hatching`] | the colour, dash, marker and hatching of a series |
 //! | [`svg`] | the writer of elements |
 //! | [`text`] | widths of texts, wrapping |
 //! | [`scale`] | axes, scales and ticks |
 //! | [`legend`] | the legend, above the panels |
-//! | [`panels`] | the grid of panels, with common scales |
+//! | [`ranges`] | the ranges of axes, common to panels that are compared |
+//! | [`panels`] | the grid of panels |
 //! | [`axes`] | a panel's frame: grid, ticks, titles |
 //! | [`lines`], [`bars`] | the marks |
 //! | [`data`] | the numbers as CSV |
@@ -33,10 +34,12 @@ mod bars;
 mod data;
 mod embed;
 mod flow;
+mod hatching;
 mod legend;
 mod lines;
 mod paint;
 mod panels;
+mod ranges;
 mod scale;
 mod style;
 mod svg;
@@ -44,9 +47,10 @@ mod text;
 
 pub use embed::{SCRIPT, css, embedded, embedded_path};
 pub use flow::{PathPicture, pictures};
+pub use hatching::Hatching;
 pub use paint::{Colour, standalone};
 pub use scale::{Axis, Scale};
-pub use style::{Dash, Hatching, Marker, SeriesStyle};
+pub use style::{Dash, Marker, SeriesStyle};
 pub use svg::{Anchor, Font, Svg, Width};
 pub use text::{fitted, width as text_width};
 

@@ -1,9 +1,10 @@
 //! The grid of panels. Axes with the same title have a common scale, so that panels can be compared by eye.
 
 use super::axes::{self, Frame};
-use super::scale::{Placed, roomy};
+use super::ranges::{Ranges, ranges};
+use super::scale::Placed;
 use super::svg::{Anchor, Font, LINE_HEIGHT};
-use super::{Axis, Chart, Marks, Panel, Svg, Width, bars, legend, lines, text};
+use super::{Chart, Marks, Panel, Svg, Width, bars, legend, lines, text};
 
 /// The distance of panels.
 const GAP: f64 = 18.0;
@@ -80,45 +81,6 @@ fn one(svg: &mut Svg, panel: &Panel, ranges: &Ranges, frame: &Frame) {
     axes::draw(svg, panel, &x, &y, frame);
     bars::draw(svg, panel, &x, &y);
     lines::draw(svg, panel, &x, &y);
-}
-
-/// The ranges of both axes of a panel.
-pub struct Ranges {
-    /// Of the horizontal axis.
-    pub x: (f64, f64),
-    /// Of the vertical axis.
-    pub y: (f64, f64),
-}
-
-/// The ranges of a panel: those of all panels whose axis has the same title.
-fn ranges(chart: &Chart, panel: &Panel) -> Ranges {
-    let alike = |of: fn(&Panel) -> &Axis| chart.panels.iter().filter(move |other| of(other).title == of(panel).title);
-    Ranges {
-        x: panel.x.range(alike(|panel| &panel.x).flat_map(|panel| values(panel, true))),
-        y: roomy(panel.y.range(alike(|panel| &panel.y).flat_map(|panel| values(panel, false))), panel.y.scale),
-    }
-}
-
-/// All values of a panel on one of its axes.
-fn values(panel: &Panel, horizontal: bool) -> Vec<f64> {
-    let mut values = Vec::new();
-    for series in &panel.series {
-        match &series.marks {
-            Marks::Line { points, .. } | Marks::Area(points) => {
-                values.extend(points.iter().map(|point| if horizontal { point.0 } else { point.1 }));
-            }
-            Marks::Bars(bars) if !horizontal => values.extend(bars.iter().flatten()),
-            Marks::Paper { bounds, .. } if !horizontal => {
-                values.extend(bounds.iter().flatten().flat_map(|(low, high)| [*low, *high]));
-            }
-            Marks::Rows(rows) if horizontal => {
-                values.extend(rows.iter().flat_map(|row| [row.low, row.high, Some(row.ours)]).flatten());
-            }
-            Marks::Bars(_) | Marks::Paper { .. } | Marks::Rows(_) => {}
-        }
-    }
-    values.retain(|value| value.is_finite());
-    values
 }
 
 impl Frame {

@@ -1,6 +1,7 @@
 //! The style of a series. Colour, dash and marker repeat after different numbers of series, so that no two of 280
 //! series have the same style, and a colour that is used again has another dash, marker and hatching.
 
+use super::hatching::Hatching;
 use super::{Colour, Svg, paint::SERIES_COLOURS};
 
 /// Dashes in pixels; `none` is a solid line.
@@ -83,59 +84,6 @@ pub struct SeriesStyle {
     pub marker: Marker,
     /// The hatching of its bars; `None` is plain.
     pub hatching: Option<Hatching>,
-}
-
-/// The pattern over a filled shape.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Hatching {
-    /// Lines that rise.
-    Rising,
-    /// Lines that fall.
-    Falling,
-    /// Horizontal lines.
-    Horizontal,
-    /// Vertical lines.
-    Vertical,
-    /// Dots.
-    Dots,
-    /// Crossed lines.
-    Crossed,
-    /// A grid.
-    Grid,
-    /// Small squares.
-    Squares,
-    /// Waves.
-    Waves,
-}
-
-impl Hatching {
-    /// All, in the order of use.
-    pub const ALL: [Hatching; 9] = [
-        Hatching::Rising,
-        Hatching::Dots,
-        Hatching::Horizontal,
-        Hatching::Falling,
-        Hatching::Vertical,
-        Hatching::Crossed,
-        Hatching::Grid,
-        Hatching::Squares,
-        Hatching::Waves,
-    ];
-
-    /// The outline of the pattern in a square of six pixels.
-    pub(super) fn outline(self) -> &'static str {
-        match self {
-            Hatching::Rising => "M-1 1l2 -2M0 6l6 -6M5 7l2 -2",
-            Hatching::Falling => "M-1 5l2 2M0 0l6 6M5 -1l2 2",
-            Hatching::Horizontal => "M0 3h6",
-            Hatching::Vertical => "M3 0v6",
-            Hatching::Dots => "M1 1h1.6M4 4h1.6",
-            Hatching::Crossed => "M0 6l6 -6M0 0l6 6",
-            Hatching::Grid => "M0 3h6M3 0v6",
-            Hatching::Squares => "M1.5 1.5h3v3h-3Z",
-            Hatching::Waves => "M0 3l1.5 -2 3 4 1.5 -2",
-        }
-    }
 }
 
 impl SeriesStyle {

@@ -1,7 +1,7 @@
 //! The writer of SVG elements. Coordinates are pixels of a figure, rounded to a tenth.
 
 use super::Colour;
-use super::style::Hatching;
+use super::hatching::Hatching;
 use crate::report::escape::escape;
 use std::collections::BTreeSet;
 use std::fmt::Write;
