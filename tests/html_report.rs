@@ -146,7 +146,7 @@ fn three() -> [RunResult; 3] {
 #[test]
 fn three_paths_are_drawn_in_light_and_in_dark() {
     for (theme, ink) in [(LIGHT, INK_IN_LIGHT), (DARK, INK_IN_THE_DARK)] {
-        let Some(drawn) = drawn_well(&three(), theme, DESK, 3 + 1 + 1 + 1) else { return };
+        let Some(drawn) = drawn_well(&three(), theme, DESK, 3 + 6) else { return };
         assert_eq!(drawn.root("ink"), Some(ink), "the charts' text");
     }
 }
@@ -244,16 +244,23 @@ fn decoded(text: &str) -> String {
 /// A saved figure of plotly.js had no legend, and its numbers could not be saved.
 #[test]
 fn each_figure_is_saved_with_its_legend_and_colours_and_its_numbers() {
-    let Some(drawn) = drawn_well(&three(), DARK, DESK, 3 + 1 + 1 + 1) else { return };
+    let Some(drawn) = drawn_well(&three(), DARK, DESK, 3 + 6) else { return };
     let files: Vec<[String; 3]> = serde_json::from_str(&decoded(drawn.root("saved").unwrap())).unwrap();
     let names: Vec<&str> = files.iter().map(|[name, ..]| name.as_str()).collect();
-    assert_eq!(names, ["path-0", "path-1", "path-2", "write-amplification", "latency", "wear"]);
+    let paths = ["path-0", "path-1", "path-2"];
+    let charts = ["write-amplification", "causes-over-time", "over-time", "latency", "wear", "wear-map"];
+    assert_eq!(names, [&paths[..], &charts].concat());
     for [name, svg, csv] in &files {
         assert!(svg.starts_with("<svg") && svg.contains("http://www.w3.org/2000/svg"), "{name} is no file of SVG");
         assert!(!svg.contains("var("), "{name} needs the page's colours");
         let is_light = svg.contains(&format!("fill=\"{INK_IN_LIGHT}\"")) && svg.contains("fill=\"#ffffff\"");
         assert!(is_light, "{name} is not in the colours of a light page");
-        let legend = if name.starts_with("path-") { "data" } else { "sfs:groups=4,cleaner=cost-hotness" };
+        let legend = match name.as_str() {
+            "causes-over-time" => "garbage-collection",
+            "wear-map" => "mean of the neighbours",
+            name if name.starts_with("path-") => "data",
+            _ => "sfs:groups=4,cleaner=cost-hotness",
+        };
         assert!(svg.contains(legend), "{name} has no legend");
         let fields = csv.lines().next().unwrap().split(',').count();
         assert!(csv.lines().count() > 5 && fields >= 4, "{name}: {csv}");
@@ -271,6 +278,9 @@ fn a_report_of_twelve_paths_is_below_600_kilobytes() {
             // As many windows and points as are drawn at most.
             let windows: Vec<_> = (0..256).map(|window| result.windows[window % 60].clone()).collect();
             result.windows = windows;
+            for cause in &mut result.window_causes {
+                cause.write_amplification = (0..256).map(|window| cause.write_amplification[window % 60]).collect();
+            }
             for (number, window) in result.windows.iter_mut().enumerate() {
                 window.written_blocks = (number as u64 + 1) * 344_064;
             }

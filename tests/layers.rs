@@ -77,6 +77,11 @@ fn dftl_with_a_table_for_everything_is_the_page_level_layer() {
                     let layer = std::mem::take(&mut result.translation.station);
                     result.sums.iter_mut().for_each(|sum| sum.name.clear());
                     result.ledger.iter_mut().for_each(|row| row.station = row.station.replace(&layer, "layer"));
+                    for station in &mut result.stations {
+                        station.name = station.name.replace(&layer, "layer");
+                        station.above = station.above.replace(&layer, "layer");
+                        station.received.iter_mut().for_each(|row| row.station = row.station.replace(&layer, "layer"));
+                    }
                     result.flash.mapping_ram_bytes = None;
                     (result.path, result.path_in_full) = (String::new(), String::new());
                     result.translation.events.clear();

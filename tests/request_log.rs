@@ -48,7 +48,7 @@ impl Logged {
         self.rows.iter().filter_map(|row| row.numbers.get(part)).sum()
     }
 
-    /// What each log holds, with or without times.
+    /// The rows of each log, with or without times.
     fn check_rows(&self) {
         let path = &self.result.path;
         assert_eq!(self.rows.len() as u64, self.result.workload.requests, "{path}");

@@ -251,7 +251,7 @@ pub struct Wear {
 pub struct StationMap {
     /// The station, as in the ledger.
     pub station: String,
-    /// What a unit is: `erase block`, `zone` (those written in order), `segment`.
+    /// The name of a unit: `erase block`, `zone` (those written in order), `segment`.
     pub unit: String,
     /// The number of units.
     pub units: u64,

@@ -12,7 +12,7 @@ use flashpath::run::{Path, check_file_system, inspect_file_system, make_volume};
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt;
 
-/// What dumpe2fs says of a volume.
+/// The fields that dumpe2fs prints of a volume.
 fn said_of(image: &Image) -> String {
     String::from_utf8(run("dumpe2fs", &["-h", &image.text()]).stdout).unwrap()
 }
@@ -116,7 +116,7 @@ fn an_external_journal_that_this_program_left_dirty_is_replayed_by_the_kernel_an
     }
 }
 
-/// Why a volume on these images cannot be opened, for whoever mounts, checks or inspects it.
+/// The reason for which a volume on these images cannot be opened: the same for a mount, a check and an inspection.
 fn refused(volume: &Image, journal: Option<&Image>) -> String {
     let journal = journal.map_or(String::new(), |journal| format!("+conv:image={}", journal.text()));
     let path = Path::read(&format!("ext/conv:image={}{journal}", volume.text())).unwrap();

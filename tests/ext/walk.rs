@@ -9,7 +9,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
-/// What is known of a file.
+/// The known state of a file.
 #[derive(Debug, PartialEq, Eq, Clone)]
 pub struct Seen {
     pub kind: FileKind,

@@ -1,4 +1,4 @@
-//! What a ledger promises, recomputed from a result's rows and its path alone.
+//! The promises of a ledger, recomputed from a result's rows and its path alone.
 
 use flashpath::label::{Cause, Content};
 use flashpath::report::{LedgerRow, RunResult};

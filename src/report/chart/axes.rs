@@ -82,7 +82,7 @@ fn title_lines(panel: &Panel, room: f64) -> Vec<String> {
     text::wrapped(&panel.x.title, Font::PLAIN.size, room)
 }
 
-/// How names stand below their slots.
+/// The placement of names below their slots.
 enum Names {
     /// In so many lines.
     Flat(usize),

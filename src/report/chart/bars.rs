@@ -138,6 +138,7 @@ fn row_marks(svg: &mut Svg, row: &Row, x: &Placed, middle: f64, name: &str) {
     }
     if x.axis.holds(row.ours) {
         let title = format!("{name}: {}", (x.axis.label)(row.ours));
-        SeriesStyle::of(0).marker.draw(svg, (x.at(row.ours), middle), Colour::Series(0), &title);
+        let ours = ((x.at(row.ours), middle), title);
+        SeriesStyle::of(0).marker.draw(svg, Colour::Series(0), std::iter::once(ours));
     }
 }

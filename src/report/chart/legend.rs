@@ -80,7 +80,7 @@ fn sample(svg: &mut Svg, sample: Sample, (x, y): (f64, f64)) {
                 &format!("stroke=\"{colour}\" stroke-width=\"2\" stroke-dasharray=\"{dash}\""),
                 "",
             );
-            style.marker.draw(svg, (x + SAMPLE / 2.0, y), colour, "");
+            style.marker.draw(svg, colour, std::iter::once(((x + SAMPLE / 2.0, y), String::new())));
         }
         Sample::Area(number) => {
             let style = SeriesStyle::of(number);
@@ -96,7 +96,7 @@ fn sample(svg: &mut Svg, sample: Sample, (x, y): (f64, f64)) {
         Sample::Paper => super::bars::paper(svg, (x + SAMPLE - 16.0, x + SAMPLE), (y, y), ""),
         Sample::Ours => {
             let style = SeriesStyle::of(0);
-            style.marker.draw(svg, (x + SAMPLE - 8.0, y), Colour::Series(0), "");
+            style.marker.draw(svg, Colour::Series(0), std::iter::once(((x + SAMPLE - 8.0, y), String::new())));
         }
     }
 }

@@ -8,8 +8,9 @@ use std::fmt::Write;
 /// The width of a line, and of its thick part.
 const LINE: f64 = 1.6;
 const THICK: f64 = 3.2;
-/// The markers of a line.
+/// The most markers of a line, and those of all lines of a panel together.
 const MARKERS: usize = 6;
+const MARKERS_OF_PANEL: usize = 36;
 /// A line that ends so near to the right edge has its tag there; to others a tag at the edge would not point.
 const NEAR: f64 = 12.0;
 /// The least distance of the tags at the ends of lines.
@@ -36,12 +37,15 @@ pub fn draw(svg: &mut Svg, panel: &Panel, x: &Placed, y: &Placed) {
         stroke(svg, &shown[split..], (x, y), style, THICK, series);
         if !is_area {
             // Lines that lie on each other have their markers at different places.
-            let step = shown.len().div_ceil(MARKERS).max(1);
-            for point in shown.iter().skip(number * step / panel.series.len().max(1)).step_by(step) {
-                let name = if series.tag.is_empty() { &series.name } else { &series.tag };
+            let markers = (MARKERS_OF_PANEL / panel.series.len().max(1)).clamp(2, MARKERS);
+            let step = shown.len().div_ceil(markers).max(1);
+            let marked = shown.iter().skip(number * step / panel.series.len().max(1)).step_by(step);
+            let name = if series.tag.is_empty() { &series.name } else { &series.tag };
+            let titled = marked.map(|point| {
                 let title = format!("{name}: {}, {}", (x.axis.label)(point.0), (y.axis.label)(point.1));
-                style.marker.draw(svg, (x.at(point.0), y.at(point.1)), style.colour, &title);
-            }
+                ((x.at(point.0), y.at(point.1)), title)
+            });
+            style.marker.draw(svg, style.colour, titled);
         }
         let is_at_the_edge = |end: &&(f64, f64)| x.at(end.0) > x.pixels.1 - NEAR;
         if let Some(end) = shown.last().filter(|_| !series.tag.is_empty()).filter(is_at_the_edge) {

@@ -59,7 +59,7 @@ pub use text::{fitted, width as text_width};
 pub struct Chart {
     /// Its name on the page and of its files; letters, digits and hyphens.
     pub name: String,
-    /// What it shows, for screen readers.
+    /// A summary for screen readers.
     pub summary: String,
     /// The panels in reading order. Axes with the same title have the same scale.
     pub panels: Vec<Panel>,
@@ -105,14 +105,14 @@ pub enum Marks {
     Area(Vec<(f64, f64)>),
     /// A bar for each name of the axis, beside the bars of the other series.
     Bars(Vec<Option<f64>>),
-    /// What a paper says of the bars of another series: a value or bounds for each name of the axis.
+    /// A paper's values for the bars of another series: a value or bounds for each name of the axis.
     Paper {
         /// The series of the bars, counted among the series of bars.
         beside: usize,
         /// The lower and the upper bound.
         bounds: Vec<Option<(f64, f64)>>,
     },
-    /// What a paper says in rows of their own, and our value in each: the axis of names is the vertical one.
+    /// A paper's values in rows of their own, and our value in each: the axis of names is the vertical one.
     Rows(Vec<Row>),
 }
 

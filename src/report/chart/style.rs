@@ -44,10 +44,20 @@ const MARKERS: [Marker; 7] =
 const HALF: f64 = 3.4;
 
 impl Marker {
-    /// Draws the marker at a point, with a text to show under the pointer.
-    pub fn draw(self, svg: &mut Svg, (x, y): (f64, f64), colour: Colour, title: &str) {
+    /// Draws the marker at points, each with a text to show under the pointer.
+    pub fn draw(self, svg: &mut Svg, colour: Colour, points: impl Iterator<Item = ((f64, f64), String)>) {
+        let fill = match self {
+            Marker::Ring | Marker::Box | Marker::Cross => Colour::Card,
+            _ => colour,
+        };
+        svg.open_group(&format!("fill=\"{fill}\" stroke=\"{colour}\" stroke-width=\"1.4\""));
+        points.for_each(|(at, title)| svg.shape(&self.outline(at), "", &title));
+        svg.close_group();
+    }
+
+    fn outline(self, (x, y): (f64, f64)) -> String {
         let h = HALF;
-        let outline = match self {
+        match self {
             Marker::Circle | Marker::Ring => {
                 format!("M{:.1} {y:.1}a{h} {h} 0 1 0 {} 0a{h} {h} 0 1 0 -{} 0Z", x - h, 2.0 * h, 2.0 * h)
             }
@@ -64,12 +74,7 @@ impl Marker {
                 let d = 2.0 * h;
                 format!("M{:.1} {:.1}l{d} {d}m0 -{d}l-{d} {d}", x - h, y - h)
             }
-        };
-        let fill = match self {
-            Marker::Ring | Marker::Box | Marker::Cross => Colour::Card,
-            _ => colour,
-        };
-        svg.shape(&outline, &format!("fill=\"{fill}\" stroke=\"{colour}\" stroke-width=\"1.4\""), title);
+        }
     }
 }
 

@@ -39,7 +39,7 @@ pub const SMALL: f64 = 11.0;
 /// The distance of lines of text.
 pub const LINE_HEIGHT: f64 = 15.0;
 
-/// Where a text begins or ends at its point.
+/// The end of a text that stands at its point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Anchor {
     /// Begins there.
@@ -117,7 +117,18 @@ impl Svg {
 
     /// An outline with its attributes. Its title is shown under the pointer.
     pub fn shape(&mut self, outline: &str, attributes: &str, title: &str) {
-        self.titled(&format!("<path d=\"{outline}\" {attributes}"), "path", title);
+        let space = if attributes.is_empty() { "" } else { " " };
+        self.titled(&format!("<path d=\"{outline}\"{space}{attributes}"), "path", title);
+    }
+
+    /// Begins a group of elements with common attributes.
+    pub fn open_group(&mut self, attributes: &str) {
+        self.write(format_args!("<g {attributes}>\n"));
+    }
+
+    /// Ends the group.
+    pub fn close_group(&mut self) {
+        self.write(format_args!("</g>\n"));
     }
 
     fn titled(&mut self, head: &str, element: &str, title: &str) {

@@ -15,6 +15,8 @@ pub fn path_tag(index: usize) -> String {
 /// The most points of a line: more would be indistinguishable, and the swings of a layer that merges in bursts would
 /// cover the other lines.
 const MOST_POINTS: usize = 128;
+/// The greatest number of paths whose latencies are drawn with all points.
+const IN_ALL_POINTS: usize = 4;
 
 /// The series of the path with this index.
 fn series(index: usize, result: &RunResult, marks: Marks) -> Series {
@@ -85,7 +87,11 @@ pub fn latency(results: &[RunResult]) -> Option<Chart> {
             let half_a_request = 0.5 / percentiles.count.max(1) as f64;
             let point =
                 |&(nanoseconds, share): &(u64, f64)| (nanoseconds.max(1) as f64, (1.0 - share).max(half_a_request));
-            let points = percentiles.cumulative.iter().map(point).collect();
+            // A page with many paths stays small: of neighbouring points one is drawn, and always the last.
+            let (step, points) = (results.len().div_ceil(IN_ALL_POINTS).max(1), percentiles.cumulative.len());
+            let is_drawn = |number: usize| (number + 1).is_multiple_of(step) || number + 1 == points;
+            let drawn = percentiles.cumulative.iter().enumerate().filter(|(number, _)| is_drawn(*number));
+            let points = drawn.map(|(_, share)| point(share)).collect();
             panel.series.push(series(index, result, Marks::Line { points, thick_from: None }));
         }
         if !panel.series.is_empty() {

@@ -157,8 +157,11 @@ fn amplification(results: &[RunResult]) -> String {
 
 fn rates(results: &[RunResult]) -> String {
     let caption = "<figcaption>Of the windows behind a point, the slowest one&#39;s latency is drawn.</figcaption>";
+    let rest = "<p class=\"muted\">With more than six paths, causes over time, all latencies over time and maps of the stations \
+         are in the JSON alone.</p>";
+    let rest = if over_time::is_in_full(results) { "" } else { rest };
     over_time::rates(results).map_or(String::new(), |figure| {
-        section("Throughput, latency and free blocks over time", &panel(&figure, caption))
+        section("Throughput, latency and free blocks over time", &(panel(&figure, caption) + rest))
     })
 }
 

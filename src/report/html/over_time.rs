@@ -7,11 +7,20 @@ use crate::units::BLOCK_BYTES;
 use std::collections::BTreeMap;
 
 /// The points of all lines of a chart together, so that a page with many paths stays small.
-const POINTS_OF_CHART: usize = 1200;
+const POINTS_OF_CHART: usize = 600;
+/// The steps of all maps of a chart together.
+const STEPS_OF_CHART: usize = 320;
+/// The greatest number of paths of which all is drawn. Of more, the most important rates are.
+const MOST_IN_FULL: usize = 6;
 
 /// The points of a line, if the chart has so many lines.
 fn points_of_line(lines: usize) -> usize {
-    (POINTS_OF_CHART / lines.max(1)).clamp(24, 96)
+    (POINTS_OF_CHART / lines.max(1)).clamp(12, 96)
+}
+
+/// True if there are so few paths that each has its causes, maps and all of its rates.
+pub fn is_in_full(results: &[RunResult]) -> bool {
+    results.len() <= MOST_IN_FULL
 }
 
 /// The unit of what the hosts wrote: its bytes and its name. `None` if no run has windows.
@@ -70,7 +79,7 @@ fn panel(results: &[RunResult], (divisor, unit): (f64, &str), title: &str, y: Ax
     (!panel.series.is_empty()).then_some(panel)
 }
 
-/// The panels of [`rates`].
+/// The most panels of [`rates`].
 const PANELS: usize = 8;
 
 /// Throughput, latencies and free blocks over the bytes written by the host; `None` if no run has any of them.
@@ -81,23 +90,32 @@ pub fn rates(results: &[RunResult]) -> Option<Chart> {
             number::latency(nanoseconds.round() as u64).replace(".00 ", " ").replace(".0 ", " ")
         })
     };
-    let panels: [Option<Panel>; PANELS] = [
-        panel(results, unit, "Throughput", Axis::linear("MiB/s"), throughput),
-        panel(results, unit, "Free erase blocks", Axis::linear("erase blocks"), free_blocks),
-        panel(results, unit, "Writes: median", latency(), |part| worst(part, "write", |latency| latency.p50)),
-        panel(results, unit, "Writes: 99 %", latency(), |part| worst(part, "write", |latency| latency.p99)),
-        panel(results, unit, "Writes: longest", latency(), |part| worst(part, "write", |latency| latency.max)),
-        panel(results, unit, "Reads: median", latency(), |part| worst(part, "read", |latency| latency.p50)),
-        panel(results, unit, "Reads: 99 %", latency(), |part| worst(part, "read", |latency| latency.p99)),
-        panel(results, unit, "Reads: longest", latency(), |part| worst(part, "read", |latency| latency.max)),
+    let rate = |title, y, of| panel(results, unit, title, y, of);
+    let mut panels = vec![
+        rate("Throughput", Axis::linear("MiB/s"), throughput),
+        rate("Free erase blocks", Axis::linear("erase blocks"), free_blocks),
+        rate("Writes: 99 %", latency(), |part| worst(part, "write", |latency| latency.p99)),
+        rate("Reads: 99 %", latency(), |part| worst(part, "read", |latency| latency.p99)),
     ];
+    if is_in_full(results) {
+        panels.extend([
+            rate("Writes: median", latency(), |part| worst(part, "write", |latency| latency.p50)),
+            rate("Writes: longest", latency(), |part| worst(part, "write", |latency| latency.max)),
+            rate("Reads: median", latency(), |part| worst(part, "read", |latency| latency.p50)),
+            rate("Reads: longest", latency(), |part| worst(part, "read", |latency| latency.max)),
+        ]);
+    }
     let panels: Vec<Panel> = panels.into_iter().flatten().collect();
     let summary = "Throughput, latencies and free erase blocks over the bytes written by the host, by path";
     (!panels.is_empty()).then(|| Chart::new("over-time", summary, panels))
 }
 
-/// The write amplification over time by cause and origin, in a panel for each run; `None` if no run has windows.
+/// The write amplification over time by cause and origin, in a panel for each run; `None` if no run has windows,
+/// or for many paths.
 pub fn causes(results: &[RunResult]) -> Option<Chart> {
+    if !is_in_full(results) {
+        return None;
+    }
     let (divisor, unit) = written_unit(results)?;
     let mut styles = BTreeMap::new();
     for cause in results.iter().flat_map(|result| &result.window_causes) {
@@ -133,19 +151,21 @@ fn name(cause: &CauseOverTime) -> String {
 
 /// The erase counts by address; `None` if no station has any.
 pub fn wear_map(results: &[RunResult]) -> Option<Chart> {
+    let steps = steps_of_map(results.len());
     let panels = maps(results).filter(|(_, map)| !map.erases_mean.is_empty()).map(|(title, map)| {
         let mut panel = Panel::new(&title, address_axis(map), Axis::linear("erases"));
         let most: Vec<f64> = map.erases_max.iter().map(|&erases| f64::from(erases)).collect();
-        panel.series.push(by_address(1, "most worn of the neighbours", map, &most, greatest));
-        panel.series.push(by_address(0, "mean of the neighbours", map, &map.erases_mean, mean));
+        panel.series.push(by_address((1, "most worn of the neighbours"), map, &most, greatest, steps));
+        panel.series.push(by_address((0, "mean of the neighbours"), map, &map.erases_mean, mean, steps));
         panel
     });
     let summary = "Erases of each erase block or zone by its address at the end of the run, a panel for each path";
     charted("wear-map", summary, panels.collect())
 }
 
-/// What is written of erase blocks and zones, and live in segments, by address; `None` if no station has a map.
+/// The written share of zones and the live share of segments, by address; `None` if no station has a map.
 pub fn space_map(results: &[RunResult]) -> Option<Chart> {
+    let steps = steps_of_map(results.len());
     let panels = maps(results).filter_map(|(title, map)| {
         let (name, style, shares) = match (map.live.is_empty(), map.unit.as_str()) {
             (false, _) => ("live", 2, &map.live),
@@ -155,7 +175,7 @@ pub fn space_map(results: &[RunResult]) -> Option<Chart> {
         };
         let mut panel = Panel::new(&(title + &states(map)), address_axis(map), Axis::linear("share"));
         panel.y.includes.push(1.0);
-        panel.series.push(by_address(style, name, map, shares, mean));
+        panel.series.push(by_address((style, name), map, shares, mean, steps));
         Some(panel)
     });
     let summary = "What is written of each zone and live in each segment, by address, at the end of the run";
@@ -166,9 +186,10 @@ fn charted(name: &str, summary: &str, panels: Vec<Panel>) -> Option<Chart> {
     (!panels.is_empty()).then(|| Chart::new(name, summary, panels))
 }
 
-/// Each map with its title.
+/// Each map with its title; none for many paths.
 fn maps(results: &[RunResult]) -> impl Iterator<Item = (String, &StationMap)> {
-    results.iter().enumerate().flat_map(|(index, result)| {
+    let drawn = if is_in_full(results) { results } else { &[] };
+    drawn.iter().enumerate().flat_map(|(index, result)| {
         result.maps.iter().map(move |map| (format!("{} {}", path_tag(index), map.station), map))
     })
 }
@@ -177,8 +198,10 @@ fn address_axis(map: &StationMap) -> Axis {
     Axis::linear(&format!("{}, by address", map.unit))
 }
 
-/// The most steps of an area.
-const MOST_STEPS: usize = 160;
+/// The steps of an area, if the chart has maps of so many paths.
+fn steps_of_map(paths: usize) -> usize {
+    (STEPS_OF_CHART / paths.max(1)).clamp(24, 160)
+}
 
 fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
@@ -189,8 +212,14 @@ fn greatest(values: &[f64]) -> f64 {
 }
 
 /// An area over the addresses of a map: steps from cell to cell, of which neighbours are joined if there are many.
-fn by_address(style: usize, name: &str, map: &StationMap, values: &[f64], join: fn(&[f64]) -> f64) -> Series {
-    let joined = values.len().div_ceil(MOST_STEPS).max(1);
+fn by_address(
+    (style, name): (usize, &str),
+    map: &StationMap,
+    values: &[f64],
+    join: fn(&[f64]) -> f64,
+    most_steps: usize,
+) -> Series {
+    let joined = values.len().div_ceil(most_steps).max(1);
     let units_per_step = map.units_per_cell * joined as u64;
     let mut points = Vec::with_capacity(values.len() * 2);
     let mut last = None;

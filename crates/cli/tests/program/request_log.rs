@@ -8,7 +8,7 @@ use std::fs::File;
 #[test]
 fn a_log_has_a_row_for_each_request_of_the_result_and_nothing_else_is_left() {
     let bench = Bench::new();
-    let result = bench.json("uniform:writes=1x,reads=20%", TIMED, &["--precondition", "1x", "--log", "log.parquet"]);
+    let result = bench.json("uniform:writes=2x,reads=20%", TIMED, &["--precondition", "1x", "--log", "log.parquet"]);
     assert_eq!(bench.files(), ["log.parquet"]);
     let file = SerializedFileReader::new(File::open(bench.path("log.parquet")).unwrap()).unwrap();
     let rows: Vec<_> = file.get_row_iter(None).unwrap().map(Result::unwrap).collect();

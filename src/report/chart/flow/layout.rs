@@ -76,7 +76,7 @@ pub struct Label {
 pub struct Ribbon {
     /// The number of its link.
     pub link: usize,
-    /// Where it begins, bends, and ends.
+    /// The points at which it begins, bends, and ends.
     pub x: [f64; 4],
     /// Its upper edge at the beginning and at the end.
     pub y: [f64; 2],

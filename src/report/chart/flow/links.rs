@@ -4,12 +4,12 @@ use super::stations::{ROUNDING, Share, Stations};
 use crate::label::Cause;
 use crate::report::comparison::order_of_content;
 
-/// What a node stands for.
+/// The blocks that a node stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// What the station sent of one cause, origin and content.
+    /// Blocks that the station sent for one cause, of one origin and content.
     Sent,
-    /// What it received of one origin and content, and did not send.
+    /// Blocks that it received of one origin and content, and did not send.
     Absorbed,
     /// Everything that a flash programmed, split into what it erased and the rest.
     Flash,
@@ -20,7 +20,7 @@ pub enum Kind {
 pub struct Node {
     /// The number of its station.
     pub station: usize,
-    /// What it stands for.
+    /// The blocks that it stands for.
     pub kind: Kind,
     /// Cause, origin, content and blocks.
     pub share: Share,

@@ -25,9 +25,9 @@ pub struct Station {
     pub name: String,
     /// The number of the station above it, which is less than its own; `None` for the workload.
     pub above: Option<usize>,
-    /// What it received, with the causes of the station above.
+    /// The blocks that it received, with the causes of the station above.
     pub received: Vec<Share>,
-    /// What it sent; of a medium, what it stored.
+    /// The blocks that it sent; of a medium, those that it stored.
     pub sent: Vec<Share>,
     /// The blocks in the flash that it erased; `None` if it has no flash.
     pub erased: Option<f64>,

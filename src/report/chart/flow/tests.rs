@@ -181,7 +181,7 @@ fn check(stations: &Stations, width: Width) -> Result<(), TestCaseError> {
     sums(stations, &links)
 }
 
-/// What flows out of a node is what it is; what flows into a station is what it received.
+/// The flows out of a node sum up to the node; those into a station, to the blocks that it received.
 fn sums(stations: &Stations, links: &Links) -> Result<(), TestCaseError> {
     for (number, node) in links.nodes.iter().enumerate() {
         let out: f64 = links.links.iter().filter(|link| link.from == number).map(|link| link.blocks).sum();
