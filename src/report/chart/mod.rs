@@ -12,19 +12,19 @@
 //! | part | what it is |
 //! |---|---|
 //! | `mod.rs` | a chart, its panels and series |
-//! | [`paint`] | colours for light and dark pages |
-//! | [`style`], [`hatching`] | the colour, dash, marker and hatching of a series |
-//! | [`svg`] | the writer of elements |
-//! | [`text`] | widths of texts, wrapping |
-//! | [`scale`] | axes, scales and ticks |
-//! | [`legend`] | the legend, above the panels |
-//! | [`ranges`] | the ranges of axes, common to panels that are compared |
-//! | [`panels`] | the grid of panels |
-//! | [`axes`] | a panel's frame: grid, ticks, titles |
-//! | [`lines`], [`bars`] | the marks |
-//! | [`data`] | the numbers as CSV |
-//! | [`flow`] | the picture of a path |
-//! | [`embed`] | a chart on a page, with buttons that save it |
+//! | `paint` | colours for light and dark pages |
+//! | `style`, `hatching` | the colour, dash, marker and hatching of a series |
+//! | `svg` | the writer of elements |
+//! | `text` | widths of texts, wrapping |
+//! | `scale` | axes, scales and ticks |
+//! | `legend` | the legend, above the panels |
+//! | `ranges` | the ranges of axes, common to panels that are compared |
+//! | `panels` | the grid of panels |
+//! | `axes` | a panel's frame: grid, ticks, titles |
+//! | `lines`, `bars` | the marks |
+//! | `data` | the numbers as CSV |
+//! | `flow` | the picture of a path |
+//! | `embed` | a chart on a page, with buttons that save it |
 //!
 //! Colours are written as CSS properties of the page; [`standalone`] replaces them for a file. No text is placed over a
 //! mark: legends, titles and labels have room of their own.

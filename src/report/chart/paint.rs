@@ -26,7 +26,7 @@ pub enum Colour {
     Rest,
     /// Erased flash.
     Erased,
-    /// A series, by its number modulo [`SERIES_COLOURS`].
+    /// A series, by its number modulo `SERIES_COLOURS`.
     Series(usize),
 }
 
