@@ -93,21 +93,18 @@ impl NandCounts {
     }
 }
 
-/// Copies to consecutive pages that are under way. Dropped, they are counted: also if a timing model cuts the flash's
-/// power.
+/// The copies that are under way. Dropped, they are counted: also if a timing model cuts the flash's power.
 struct Copied<'a> {
-    spare: &'a mut SpareAreas,
-    counts: &'a mut NandCounts,
+    run: CopiedRun,
     cause: Cause,
-    first: PhysicalPage,
-    pages: u32,
+    counts: &'a mut NandCounts,
 }
 
 impl Drop for Copied<'_> {
     #[inline]
     fn drop(&mut self) {
-        let Copied { spare, counts, cause, first, pages } = self;
-        spare.count(*first, *pages, |provenance, pages| counts.add_copies(Label::again(*cause, provenance), pages));
+        let Copied { run, cause, counts } = self;
+        run.end(|provenance, pages| counts.add_copies(Label::again(*cause, provenance), pages));
     }
 }
 
@@ -195,7 +192,7 @@ impl<T: Timing> Nand<T> {
     /// not a read.
     #[inline]
     pub fn peek_logical_page(&self, page: PhysicalPage) -> LogicalPage {
-        self.spare.logical_page(page)
+        self.spare.get(page).logical_page()
     }
 
     /// Programs `page`; returns the completion time.
@@ -298,18 +295,19 @@ impl<T: Timing> Nand<T> {
         }
         let purpose = Purpose::of_cause(cause);
         let (mut rest, mut to, mut done) = (pages, to, at);
-        let mut copied = Copied { spare: &mut self.spare, counts: &mut self.counts, cause, first: to, pages: 0 };
+        let mut copied = Copied { run: CopiedRun::default(), cause, counts: &mut self.counts };
         while rest != 0 {
             let from = PhysicalPage(from.0 + rest.trailing_zeros());
             rest &= rest - 1;
-            let spare = copied.spare.copy(from, to);
-            copied.pages += 1;
+            let spare = self.spare.get(from);
+            self.spare.set(to, spare);
             if let Some(versions) = &mut self.versions {
                 let version = versions[from.0 as usize];
                 versions[to.0 as usize] = Version { copies: version.copies + 1, ..version };
             }
             // One by one, so that the flash is consistent when a timing model cuts its power.
             self.next_page[target.index()] += 1;
+            copied.run.add(spare, |provenance, pages| copied.counts.add_copies(Label::again(cause, provenance), pages));
             moved(spare, to);
             let read = self.timing.read(source, purpose, at);
             done = done.max(self.timing.program(target, purpose, read));

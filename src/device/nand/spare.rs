@@ -159,39 +159,6 @@ impl SpareAreas {
         Spare::stored(self.words[page.0 as usize], own_origin)
     }
 
-    /// The logical page alone, in any state of the page.
-    #[inline]
-    pub fn logical_page(&self, page: PhysicalPage) -> LogicalPage {
-        LogicalPage(self.words[page.0 as usize] & ((1 << LOGICAL_BITS) - 1))
-    }
-
-    /// Copies the spare area of a page, and returns it.
-    #[inline]
-    pub fn copy(&mut self, from: PhysicalPage, to: PhysicalPage) -> Spare {
-        let word = self.words[from.0 as usize];
-        self.words[to.0 as usize] = word;
-        if self.own_origins.is_empty() {
-            return Spare::stored(word, 0);
-        }
-        let own_origin = self.own_origin(from);
-        self.set_own_origin(to, own_origin);
-        Spare::stored(word, own_origin)
-    }
-
-    /// Counts `pages` consecutive pages by provenance, neighbours of one provenance together. Mostly all have the same.
-    #[inline]
-    pub fn count(&self, first: PhysicalPage, pages: u32, mut counted: impl FnMut(Provenance, u64)) {
-        let words = &self.words[first.0 as usize..(first.0 + pages) as usize];
-        let Some(&word) = words.first() else { return };
-        let differing = words.iter().fold(0, |differing, other| differing | (other ^ word));
-        if self.own_origins.is_empty() && differing >> LOGICAL_BITS == 0 {
-            return counted(Spare::stored(word, 0).provenance(), u64::from(pages));
-        }
-        let mut run = CopiedRun::default();
-        (first.0..first.0 + pages).for_each(|page| run.add(self.get(PhysicalPage(page)), &mut counted));
-        run.end(counted);
-    }
-
     /// Stores the spare area of a page that is programmed.
     #[inline]
     pub fn set(&mut self, page: PhysicalPage, spare: Spare) {
