@@ -18,8 +18,7 @@ use std::time::{Duration, Instant};
 
 /// Threads that serve the requests to a device: one answers while another reads.
 const DEVICE_THREADS: usize = 2;
-/// Threads that serve the requests to a volume: as many reads wait for an image's disk at once. More are hardly faster, and
-/// each may have an arena of the allocator, of whose memory the volume's bound knows nothing.
+/// Threads that serve the requests to a volume: as many reads wait for an image's disk at once. More are hardly faster.
 const VOLUME_THREADS: usize = 4;
 /// The maximum wait for the end of the session after an unmount.
 const PATIENCE: Duration = Duration::from_secs(5);

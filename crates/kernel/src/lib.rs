@@ -12,6 +12,7 @@
 //! | `volume` | a mounted file system on a loop device on a scratch file |
 //! | `memory` | a memory limit for a process and its page cache |
 //! | `zoned` | a zoned block device: its zones, and direct writes |
+//! | `allocator` | the C library's allocator: how many arenas a server takes |
 //! | `tracing` | the kernel's block events, in a private instance of tracefs |
 //!
 //! Every guard undoes its work when it is dropped, and the kernel does when the process is killed: a scratch file has
@@ -23,6 +24,7 @@
 
 pub mod tracing;
 
+mod allocator;
 mod check;
 mod error;
 mod loop_device;
@@ -35,6 +37,7 @@ mod tool;
 mod volume;
 mod zoned;
 
+pub use allocator::limit_arenas;
 pub use error::KernelError;
 pub use loop_device::LoopDevice;
 pub use memory::MemoryLimit;
