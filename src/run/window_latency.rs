@@ -1,5 +1,5 @@
-//! Latencies of one window: fewer buckets than [`LatencyHistogram`](crate::report::LatencyHistogram), as a run has a
-//! thousand windows, and each ends with a scan of all buckets.
+//! Latencies of one window: fewer buckets than [`LatencyHistogram`](crate::report::LatencyHistogram), as a run has
+//! thousands of windows, and each ends with a scan of the octaves that it used.
 
 use crate::report::WindowLatency;
 use std::collections::BTreeMap;
@@ -9,39 +9,43 @@ const BUCKETS_OF_OCTAVE: u64 = 64;
 const OCTAVE_BITS: u32 = BUCKETS_OF_OCTAVE.trailing_zeros();
 /// All buckets: exact up to the first octave, then as many for each doubling.
 const BUCKETS: usize = ((64 - OCTAVE_BITS as usize) + 1) * BUCKETS_OF_OCTAVE as usize;
+const _: () = assert!(BUCKETS as u64 / BUCKETS_OF_OCTAVE <= u64::BITS as u64, "an octave has a bit in a word");
 
 /// The latencies of the open window.
 #[derive(Debug, Clone)]
 pub struct OpenLatencies {
     counts: Box<[u32]>,
-    count: u64,
+    /// A bit for each octave of buckets that counted one: the rest need no scan.
+    octaves: u64,
     max_ns: u64,
 }
 
 impl OpenLatencies {
     /// No latencies.
     pub fn new() -> OpenLatencies {
-        OpenLatencies { counts: vec![0; BUCKETS].into(), count: 0, max_ns: 0 }
+        OpenLatencies { counts: vec![0; BUCKETS].into(), octaves: 0, max_ns: 0 }
     }
 
     /// Counts one request that took `latency_ns`.
     #[inline]
     pub fn record(&mut self, latency_ns: u64) {
-        let count = &mut self.counts[bucket(latency_ns)];
-        *count = count.saturating_add(1);
-        self.count += 1;
+        let bucket = bucket(latency_ns);
+        self.counts[bucket] = self.counts[bucket].saturating_add(1);
+        self.octaves |= 1 << (bucket as u64 / BUCKETS_OF_OCTAVE);
         self.max_ns = self.max_ns.max(latency_ns);
     }
 
     /// The latencies of the window, which is empty again.
     pub fn take(&mut self) -> ClosedLatencies {
         let mut counts = BTreeMap::new();
-        if self.count > 0 {
-            for (bucket, count) in self.counts.iter_mut().enumerate().filter(|(_, count)| **count > 0) {
-                counts.insert(bucket as u16, u64::from(std::mem::take(count)));
+        while self.octaves != 0 {
+            let first = self.octaves.trailing_zeros() as usize * BUCKETS_OF_OCTAVE as usize;
+            self.octaves &= self.octaves - 1;
+            let octave = &mut self.counts[first..first + BUCKETS_OF_OCTAVE as usize];
+            for (within, count) in octave.iter_mut().enumerate().filter(|(_, count)| **count > 0) {
+                counts.insert((first + within) as u16, u64::from(std::mem::take(count)));
             }
         }
-        self.count = 0;
         ClosedLatencies { counts, max_ns: std::mem::take(&mut self.max_ns) }
     }
 }

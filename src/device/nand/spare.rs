@@ -9,7 +9,7 @@
 //! ```
 
 use super::{Geometry, LogicalPage, PhysicalPage};
-use crate::label::{Cause, Content, Label, Provenance, Tally};
+use crate::label::{Cause, Content, Provenance};
 
 const LOGICAL_BITS: u32 = 30;
 const CONTENT_BITS: u32 = 2;
@@ -18,15 +18,11 @@ const _: () = assert!(Geometry::MAX_LOGICAL_PAGES == 1 << LOGICAL_BITS);
 const _: () = assert!(Cause::COUNT < 1 << ORIGIN_BITS, "an origin, or none of its own, fits in the bits of a page");
 
 /// The spare area of a page: its logical page, and the provenance of what it holds.
+///
+/// The word of the page, and above it the origin's own number: 0 if the origin follows from the word, or 1 plus the number
+/// of the origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Spare {
-    /// Logical page and content.
-    word: u32,
-    /// 0 if the origin follows from the word, or 1 plus the number of the origin.
-    own_origin: u8,
-    /// Follows from both.
-    provenance: Provenance,
-}
+pub struct Spare(u64);
 
 impl Spare {
     /// The logical page of a filler, which was programmed only because flash is programmed in order.
@@ -37,7 +33,7 @@ impl Spare {
 
     /// The spare area of a filler.
     pub fn filler() -> Spare {
-        Spare::stored(Self::NO_PAGE.0 | (Self::OF_FILLER.content as u32) << LOGICAL_BITS, 0)
+        Spare::of_word(Self::NO_PAGE.0 | (Self::OF_FILLER.content as u32) << LOGICAL_BITS)
     }
 
     /// True if the page is a filler.
@@ -52,37 +48,51 @@ impl Spare {
         let Provenance { origin, content } = provenance;
         debug_assert!(page < Self::NO_PAGE, "page {} is one of a drive", page.0);
         let own_origin = if origin == implied_origin(content) { 0 } else { origin as u8 + 1 };
-        Spare { word: page.0 | (content as u32) << LOGICAL_BITS, own_origin, provenance }
+        Spare::of_word(page.0 | (content as u32) << LOGICAL_BITS).with_own_origin(own_origin)
     }
 
     #[inline]
-    fn stored(word: u32, own_origin: u8) -> Spare {
-        let spare = Spare { word, own_origin, provenance: Self::OF_FILLER };
-        if spare.is_filler() { spare } else { Spare { provenance: provenance_of(spare.class()), ..spare } }
+    fn of_word(word: u32) -> Spare {
+        Spare(u64::from(word))
+    }
+
+    #[inline]
+    fn with_own_origin(self, own_origin: u8) -> Spare {
+        Spare(self.0 | u64::from(own_origin) << u32::BITS)
+    }
+
+    #[inline]
+    fn word(self) -> u32 {
+        self.0 as u32
+    }
+
+    #[inline]
+    fn own_origin(self) -> u8 {
+        (self.0 >> u32::BITS) as u8
     }
 
     /// The logical page.
     #[inline]
     pub fn logical_page(self) -> LogicalPage {
-        LogicalPage(self.word & ((1 << LOGICAL_BITS) - 1))
+        LogicalPage(self.word() & ((1 << LOGICAL_BITS) - 1))
     }
 
     /// The content and the origin.
     #[inline]
     pub fn provenance(self) -> Provenance {
-        self.provenance
+        if self.is_filler() { Self::OF_FILLER } else { provenance_of(self.class()) }
     }
 
     /// The content.
     #[inline]
     pub fn content(self) -> Content {
-        Content::from_low_bits((self.word >> LOGICAL_BITS) as u8)
+        Content::from_low_bits(self.class())
     }
 
     /// A number that stands for the provenance, except for fillers.
     #[inline]
     fn class(self) -> u8 {
-        (self.word >> LOGICAL_BITS) as u8 | self.own_origin << CONTENT_BITS
+        (self.0 >> LOGICAL_BITS) as u8
     }
 }
 
@@ -100,48 +110,67 @@ fn provenance_of(class: u8) -> Provenance {
     Provenance { origin, content }
 }
 
-/// A count of copied pages that have one provenance after another, as neighbours mostly do.
-#[derive(Default)]
-pub struct CopiedRun {
-    class: u8,
-    pages: u64,
+/// Pages that one call copied to neighbouring pages, and the provenances that they have between them.
+///
+/// Neighbours mostly have one provenance. Each page costs two operations on bits, and the pages are looked at again only
+/// if they have several.
+#[derive(Clone, Copy, Debug)]
+pub struct CopiedPages {
+    first: PhysicalPage,
+    /// The page behind the last.
+    end: PhysicalPage,
+    /// The bits that are set in the spare areas of all pages.
+    all: u64,
+    /// The bits that are set in that of any.
+    any: u64,
 }
 
-impl CopiedRun {
-    /// Counts a page. If its provenance is another, `ended` gets the one before and its pages.
+impl CopiedPages {
+    /// No pages yet; the first is copied to `first`.
     #[inline]
-    pub fn add(&mut self, spare: Spare, ended: impl FnOnce(Provenance, u64)) {
+    pub(super) fn new(first: PhysicalPage) -> CopiedPages {
+        CopiedPages { first, end: first, all: u64::MAX, any: 0 }
+    }
+
+    /// Adds the page that is copied to the next page.
+    #[inline]
+    pub(super) fn add(&mut self, spare: Spare) {
         debug_assert!(!spare.is_filler(), "nobody copies a filler");
-        if spare.class() != self.class {
-            self.end(ended);
-            self.class = spare.class();
+        self.end.0 += 1;
+        self.all &= spare.0;
+        self.any |= spare.0;
+    }
+
+    /// The place of the next page.
+    #[inline]
+    pub(super) fn next(&self) -> PhysicalPage {
+        self.end
+    }
+
+    /// The number of pages.
+    #[inline]
+    pub(super) fn pages(&self) -> u32 {
+        self.end.0 - self.first.0
+    }
+
+    /// Passes on each provenance and its pages, in the order of the pages. `spare_of` returns the spare area of a page.
+    #[inline]
+    pub(super) fn count(&self, spare_of: impl Fn(PhysicalPage) -> Spare, mut count: impl FnMut(Provenance, u64)) {
+        let (class, mut pages) = (Spare(self.any).class(), (self.first.0..self.end.0).map(PhysicalPage));
+        let is_one_class = (self.all ^ self.any) >> LOGICAL_BITS == 0;
+        if is_one_class {
+            debug_assert!(pages.all(|page| spare_of(page).class() == class), "the copies are of class {class}");
+            count(provenance_of(class), u64::from(self.pages()));
+        } else {
+            pages.for_each(|page| count(spare_of(page).provenance(), 1));
         }
-        self.pages += 1;
-    }
-
-    /// Passes on the last provenance and its pages.
-    #[inline]
-    pub fn end(&mut self, ended: impl FnOnce(Provenance, u64)) {
-        ended(provenance_of(self.class), std::mem::take(&mut self.pages));
-    }
-
-    /// Counts a page that a layer sent for `cause`.
-    #[inline]
-    pub fn add_sent(&mut self, spare: Spare, cause: Cause, sent: &mut Tally) {
-        self.add(spare, |provenance, pages| sent.add(Label::again(cause, provenance), pages));
-    }
-
-    /// Adds the last pages that a layer sent for `cause`.
-    #[inline]
-    pub fn end_sent(&mut self, cause: Cause, sent: &mut Tally) {
-        self.end(|provenance, pages| sent.add(Label::again(cause, provenance), pages));
     }
 }
 
 /// The spare areas of all pages of a drive, in any state.
 pub(super) struct SpareAreas {
     words: Vec<u32>,
-    /// [`Spare::own_origin`] of each page. Two pages share a byte, the even one has the low bits. Empty as long as all are
+    /// The origin's own number of each page. Two pages share a byte, the even one has the low bits. Empty as long as all are
     /// 0.
     own_origins: Vec<u8>,
 }
@@ -155,22 +184,49 @@ impl SpareAreas {
     /// The spare area of a page.
     #[inline]
     pub fn get(&self, page: PhysicalPage) -> Spare {
-        let own_origin = if self.own_origins.is_empty() { 0 } else { self.own_origin(page) };
-        Spare::stored(self.words[page.0 as usize], own_origin)
+        let spare = Spare::of_word(self.words[page.0 as usize]);
+        if self.own_origins.is_empty() { spare } else { spare.with_own_origin(self.own_origin(page)) }
     }
 
     /// Stores the spare area of a page that is programmed.
     #[inline]
     pub fn set(&mut self, page: PhysicalPage, spare: Spare) {
-        self.words[page.0 as usize] = spare.word;
-        if spare.own_origin != 0 || !self.own_origins.is_empty() {
-            self.set_own_origin(page, spare.own_origin);
+        self.words[page.0 as usize] = spare.word();
+        if spare.own_origin() != 0 || !self.own_origins.is_empty() {
+            self.set_own_origin(page, spare.own_origin());
+        }
+    }
+
+    /// True if no page has an origin that does not follow from its content.
+    #[inline]
+    pub fn all_origins_follow(&self) -> bool {
+        self.own_origins.is_empty()
+    }
+
+    /// Copies the spare area of a page to another, and returns it. `ALL_FOLLOW`: [`SpareAreas::all_origins_follow`].
+    #[inline]
+    pub fn copy<const ALL_FOLLOW: bool>(&mut self, from: PhysicalPage, to: PhysicalPage) -> Spare {
+        debug_assert!(!ALL_FOLLOW || self.all_origins_follow(), "no page has an origin of its own");
+        let word = self.words[from.0 as usize];
+        self.words[to.0 as usize] = word;
+        let spare = Spare::of_word(word);
+        if ALL_FOLLOW || self.all_origins_follow() {
+            spare
+        } else {
+            spare.with_own_origin(self.copy_own_origin(from, to))
         }
     }
 
     #[inline(never)]
     fn own_origin(&self, page: PhysicalPage) -> u8 {
         self.own_origins[page.0 as usize / 2] >> (page.0 % 2 * ORIGIN_BITS) & ((1 << ORIGIN_BITS) - 1)
+    }
+
+    #[inline(never)]
+    fn copy_own_origin(&mut self, from: PhysicalPage, to: PhysicalPage) -> u8 {
+        let number = self.own_origin(from);
+        self.set_own_origin(to, number);
+        number
     }
 
     #[inline(never)]
@@ -206,7 +262,7 @@ mod tests {
             for number in 0..ordered.len() {
                 assert_eq!(areas.get(PhysicalPage(number as u32)), spare(number));
                 let copy = PhysicalPage(ordered.len() as u32);
-                areas.set(copy, areas.get(PhysicalPage(number as u32)));
+                assert_eq!(areas.copy::<false>(PhysicalPage(number as u32), copy), spare(number));
                 assert_eq!(areas.get(copy).provenance(), ordered[number]);
             }
         }

@@ -63,18 +63,31 @@ pub struct Latencies {
 /// The model that reserves planes and channels.
 #[derive(Debug, Clone)]
 pub struct Reserving {
-    geometry: Geometry,
     latencies: Latencies,
+    /// Of each erase block. Two divisions an operation cost more than this table.
+    places: Vec<Place>,
     planes_free_at: Vec<Time>,
     channels_free_at: Vec<Time>,
+}
+
+/// The plane and the channel of an erase block.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    plane: u32,
+    channel: u32,
 }
 
 impl Reserving {
     /// All planes and channels idle.
     pub fn new(geometry: Geometry, latencies: Latencies) -> Reserving {
+        let place = |block| {
+            let plane = geometry.unit_of(EraseBlock(block));
+            Place { plane, channel: geometry.channel_of(plane) }
+        };
         Reserving {
-            geometry,
             latencies,
+            // Zones have planes, and no blocks: a plane's number is that of its first block.
+            places: (0..geometry.blocks.max(geometry.units())).map(place).collect(),
             planes_free_at: vec![Time::ZERO; geometry.units() as usize],
             channels_free_at: vec![Time::ZERO; geometry.channels as usize],
         }
@@ -82,8 +95,8 @@ impl Reserving {
 
     /// The plane and the channel of a block, and until when they are taken.
     pub(super) fn state(&self, block: EraseBlock) -> ((usize, usize), (Time, Time)) {
-        let unit = self.geometry.unit_of(block);
-        let (plane, channel) = (unit as usize, self.geometry.channel_of(unit) as usize);
+        let Place { plane, channel } = self.places[block.index()];
+        let (plane, channel) = (plane as usize, channel as usize);
         ((plane, channel), (self.planes_free_at[plane], self.channels_free_at[channel]))
     }
 
@@ -94,9 +107,8 @@ impl Reserving {
 
     #[inline]
     fn resources(&mut self, block: EraseBlock) -> (&mut Time, &mut Time) {
-        let unit = self.geometry.unit_of(block);
-        let channel = self.geometry.channel_of(unit);
-        (&mut self.planes_free_at[unit as usize], &mut self.channels_free_at[channel as usize])
+        let Place { plane, channel } = self.places[block.index()];
+        (&mut self.planes_free_at[plane as usize], &mut self.channels_free_at[channel as usize])
     }
 }
 

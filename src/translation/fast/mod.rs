@@ -11,7 +11,7 @@
 //! - full: all random log blocks are full. For each logical block with a newest page in the oldest of them, the newest
 //!   pages are copied to a new block, and the old data block is erased; at the end, the log block is erased.
 //!
-//! Flash is programmed in order: for a missing page, a merge programs a filler ([`Spare::filler`]).
+//! Flash is programmed in order: for a missing page, a merge programs a filler ([`Nand::program_filler`]).
 
 mod rebuild;
 mod settings;
@@ -22,7 +22,7 @@ use super::free_blocks::FreeBlocks;
 use super::prefetch::prefetch;
 use super::valid_pages::ValidPages;
 use super::{Flash, PageWrite, Translation, TranslationError, UNMAPPED, bits_for, read_newest};
-use crate::device::nand::{CopiedRun, EraseBlock, Erased, LogicalPage, Nand, PhysicalPage, Spare, Timing};
+use crate::device::nand::{EraseBlock, Erased, LogicalPage, Nand, PhysicalPage, Spare, Timing};
 use crate::label::{Cause, Label, Tally};
 use crate::time::Time;
 use std::collections::VecDeque;
@@ -269,7 +269,7 @@ impl<T: Timing> Fast<T> {
                 None => {
                     self.fillers += 1;
                     self.sent.add(Label::again(Cause::Merge, Spare::OF_FILLER), 1);
-                    done = self.nand.program(to, Spare::filler(), 0, Cause::Merge, done)?;
+                    done = self.nand.program_filler(to, Cause::Merge, done)?;
                     offset += 1;
                 }
                 Some(from) => {
@@ -314,14 +314,12 @@ impl<T: Timing> Fast<T> {
             self.valid.clear(PhysicalPage(from.0 + step));
         }
         self.valid.set_run(to, run);
-        let (logged, sent) = (&mut self.logged, &mut self.sent);
+        let logged = &mut self.logged;
         let pages = u64::MAX >> (u64::BITS - run);
-        let mut copied = CopiedRun::default();
-        let done = self.nand.copy((from, pages), to, Cause::Merge, at, |spare, to| {
-            logged[spare.logical_page().0 as usize] = to.0;
-            copied.add_sent(spare, Cause::Merge, sent);
+        let (copied, done) = self.nand.copy((from, pages), to, Cause::Merge, at, |page, to| {
+            logged[page.0 as usize] = to.0;
         })?;
-        copied.end_sent(Cause::Merge, sent);
+        self.nand.count_sent(&copied, Cause::Merge, &mut self.sent);
         Ok(done)
     }
 
@@ -358,8 +356,7 @@ impl<T: Timing> Translation for Fast<T> {
         debug_assert!(!self.valid.contains(to), "page {} is given out once between erases", to.0);
         self.valid.set(to);
         self.sent.add(Label::again(Cause::HostWrite, write.provenance), 1);
-        let spare = Spare::new(write.page, write.provenance);
-        let done = self.nand.program(to, spare, write.stamp, Cause::HostWrite, at)?;
+        let done = self.nand.program(to, (write.page, write.provenance), write.stamp, Cause::HostWrite, at)?;
         if self.sequential.is_some_and(|log| log.of == of && self.programmed(log.block) == self.pages_per_block()) {
             self.merge_sequential(done)?;
         }

@@ -1,7 +1,7 @@
 //! Garbage collection and wear levelling.
 
 use super::{PageLevel, PageMap, WearLevelling};
-use crate::device::nand::{CopiedRun, EraseBlock, Erased, PhysicalPage, Timing};
+use crate::device::nand::{EraseBlock, Erased, PhysicalPage, Timing};
 use crate::label::Cause;
 use crate::time::Time;
 use crate::translation::TranslationError;
@@ -151,8 +151,7 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
         if let WearLevelling::Static(_) = self.settings.wear {
             self.closed_by_wear.remove(&(self.nand.erase_counts()[victim.index()], victim));
         }
-        let (mut copied, mut copies) = (CopiedRun::default(), 0);
-        let mut done = at;
+        let (mut copies, mut done) = (0, at);
         let words = self.valid.words_of(victim);
         self.prefetch_owners(words.start);
         for word in words.clone() {
@@ -167,16 +166,15 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
                 left &= !pages;
                 self.valid.set_run(to, room);
                 copies += u64::from(room);
-                let (map, sent) = (&mut self.map, &mut self.sent);
-                let programmed = self.nand.copy((from, pages), to, cause, at, |spare, to| {
-                    map.record_move(spare.logical_page(), to);
-                    copied.add_sent(spare, cause, sent);
+                let map = &mut self.map;
+                let (copied, programmed) = self.nand.copy((from, pages), to, cause, at, |page, to| {
+                    map.record_move(page, to);
                 })?;
+                self.nand.count_sent(&copied, cause, &mut self.sent);
                 done = done.max(programmed);
             }
         }
         debug_assert!(words.clone().all(|word| self.valid.word(word) == 0), "valid pages were copied before the erase");
-        copied.end_sent(cause, &mut self.sent);
         self.written += copies;
         self.victims_of(stream).erased(victim);
         let (erased, done) = self.nand.erase(victim, done)?;

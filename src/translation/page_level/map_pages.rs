@@ -2,7 +2,7 @@
 //! are moved.
 
 use super::{Miss, PageLevel, PageMap};
-use crate::device::nand::{LogicalPage, PhysicalPage, Spare, Timing};
+use crate::device::nand::{LogicalPage, PhysicalPage, Timing};
 use crate::label::{Cause, Content, Label, Provenance};
 use crate::time::Time;
 use crate::translation::{TranslationError, UNMAPPED};
@@ -62,7 +62,7 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
         self.valid.set(to);
         self.written += 1;
         self.sent.add(Label::again(cause, OF_MAP_PAGE), 1);
-        Ok(self.nand.program(to, Spare::new(page, OF_MAP_PAGE), 0, cause, at)?)
+        Ok(self.nand.program(to, (page, OF_MAP_PAGE), 0, cause, at)?)
     }
 
     /// Writes the map pages of moved pages whose entries are not in RAM, each once. The last erased block is left to

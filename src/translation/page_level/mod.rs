@@ -33,7 +33,7 @@ use super::frontier::Frontier;
 use super::valid_pages::ValidPages;
 use super::victims::Victims;
 use super::{Flash, PageWrite, Translation, TranslationError, UNMAPPED, read_newest};
-use crate::device::nand::{EraseBlock, LogicalPage, Nand, PhysicalPage, Spare, Timing};
+use crate::device::nand::{EraseBlock, LogicalPage, Nand, PhysicalPage, Timing};
 use crate::label::{Cause, Label, Tally};
 use crate::time::Time;
 use std::collections::BTreeSet;
@@ -165,8 +165,7 @@ impl<T: Timing, M: PageMap> Translation for PageLevel<T, M> {
         self.valid.set(to);
         self.written += 1;
         self.sent.add(Label::again(Cause::HostWrite, write.provenance), 1);
-        let spare = Spare::new(write.page, write.provenance);
-        Ok(self.nand.program(to, spare, write.stamp, Cause::HostWrite, at)?)
+        Ok(self.nand.program(to, (write.page, write.provenance), write.stamp, Cause::HostWrite, at)?)
     }
 
     #[inline]

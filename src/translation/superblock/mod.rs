@@ -24,7 +24,7 @@ use super::prefetch::prefetch;
 use super::valid_pages::ValidPages;
 use super::victims::Victims;
 use super::{Flash, PageWrite, Translation, TranslationError, UNMAPPED, VictimPolicy, bits_for, read_newest};
-use crate::device::nand::{CopiedRun, EraseBlock, Erased, LogicalPage, Nand, PhysicalPage, Spare, Timing};
+use crate::device::nand::{EraseBlock, Erased, LogicalPage, Nand, PhysicalPage, Timing};
 use crate::label::{Cause, Label, Tally};
 use crate::time::Time;
 use map_cache::MapCache;
@@ -278,13 +278,11 @@ impl<T: Timing> SuperblockFtl<T> {
         self.room -= u64::from(count);
         self.valid.take_bits(word, pages);
         self.valid.set_run(to, count);
-        let (map, sent) = (&mut self.map, &mut self.sent);
-        let mut copied = CopiedRun::default();
-        let done = self.nand.copy((from, pages), to, Cause::GarbageCollection, at, |spare, to| {
-            map[spare.logical_page().0 as usize] = to.0;
-            copied.add_sent(spare, Cause::GarbageCollection, sent);
+        let map = &mut self.map;
+        let (copied, done) = self.nand.copy((from, pages), to, Cause::GarbageCollection, at, |page, to| {
+            map[page.0 as usize] = to.0;
         })?;
-        copied.end_sent(Cause::GarbageCollection, sent);
+        self.nand.count_sent(&copied, Cause::GarbageCollection, &mut self.sent);
         Ok(done)
     }
 
@@ -345,8 +343,7 @@ impl<T: Timing> Translation for SuperblockFtl<T> {
         }
         self.valid.set(to);
         self.sent.add(Label::again(Cause::HostWrite, write.provenance), 1);
-        let spare = Spare::new(write.page, write.provenance);
-        Ok(self.nand.program(to, spare, write.stamp, Cause::HostWrite, at)?)
+        Ok(self.nand.program(to, (write.page, write.provenance), write.stamp, Cause::HostWrite, at)?)
     }
 
     #[inline]
