@@ -109,6 +109,23 @@ fn blocks_in_a_file_of_sfs_have_windows_with_the_origin_of_each_block() {
     }
 }
 
+#[test]
+fn blocks_in_a_file_of_any_file_system_have_windows() {
+    for path in [
+        "ext:journal-size=4M/page/nand:size=64M,pages-per-block=64",
+        "ext:journal-size=4M,data=journal/dftl/nand:size=64M,pages-per-block=64",
+        "ext:journal-size=4M/dm-zoned:reserved=3/conv:size=16M+zns:size=64M,zone=1M",
+    ] {
+        let shape = FileShape { utilization: Some(0.7), fsync_every: Some(32), bytes: Some(16 << 20) };
+        let result = blocks(path, "zipf:theta=0.9,writes=3x", shape);
+        check_windows(&result, true);
+        check_times(&result);
+        assert!(result.window_causes.iter().any(|cause| cause.origin == "journal-commit"), "{path}");
+    }
+    let shape = FileShape { utilization: None, fsync_every: Some(32), bytes: Some(4 << 20) };
+    check_windows(&blocks("tree", "zipf:theta=0.9,writes=3x", shape), false);
+}
+
 /// A workload in files had no windows at all.
 #[test]
 fn files_in_simulated_threads_have_windows_too() {

@@ -363,9 +363,10 @@ impl<T: Timing> Nand<T> {
         (copies.copied, done)
     }
 
-    /// Counts pages that [`Nand::copy`] copied, by provenance, as sent by a layer for `cause`.
+    /// Counts `pages` pages that a layer sent to [`Nand::copy`] for `cause`, with the provenances that the flash found.
     #[inline]
-    pub fn count_sent(&self, copied: &CopiedPages, cause: Cause, sent: &mut Tally) {
+    pub fn count_sent(&self, (copied, pages): (&CopiedPages, u32), cause: Cause, sent: &mut Tally) {
+        assert_eq!(copied.pages(), pages, "the flash copies the pages that the layer sends");
         copied.count(|page| self.spare.get(page), |provenance, pages| sent.add(Label::again(cause, provenance), pages));
     }
 
@@ -440,7 +441,7 @@ mod tests {
             let (cause, mut expected) = (Cause::GarbageCollection, Tally::default());
             let pages = (PhysicalPage(0), 0b1101);
             let (copied, _) = flash.copy(pages, PhysicalPage(4), cause, Time::ZERO, |_, _| {}).unwrap();
-            flash.count_sent(&copied, cause, &mut sent);
+            flash.count_sent((&copied, 3), cause, &mut sent);
             [0, 2, 3].into_iter().for_each(|page| expected.add(Label::again(cause, of(page)), 1));
             assert_eq!(sent, expected);
             assert_eq!(flash.counts().programmed.since(&before.programmed), expected);

@@ -64,7 +64,7 @@ pub fn margins(panel: &Panel, ranges: &Ranges, (column, height): (f64, f64)) -> 
     let y = Placed { axis: &panel.y, range: ranges.y, pixels: (height, 0.0) };
     let title = match upright_lines(panel, height).len() {
         0 => 0.0,
-        lines => lines as f64 * LINE_HEIGHT + 3.0,
+        lines => lines as f64 * LINE_HEIGHT + 6.0,
     };
     let left = widest_label(&y, height) + PAD + title;
     let tags = panel.series.iter().map(|series| text::width(&series.tag, SMALL)).fold(0.0, f64::max);
@@ -123,7 +123,7 @@ pub fn draw(svg: &mut Svg, panel: &Panel, x: &Placed, y: &Placed, frame: &Frame)
         svg.text((middle, baseline), Anchor::Middle, Font::PLAIN, line);
     }
     let height = frame.bottom - frame.top;
-    let (middle, left) = ((frame.top + frame.bottom) / 2.0, frame.left - PAD - 6.0 - widest_label(y, height));
+    let (middle, left) = ((frame.top + frame.bottom) / 2.0, frame.left - PAD - 9.0 - widest_label(y, height));
     for (number, line) in upright_lines(panel, height).iter().rev().enumerate() {
         svg.turned((left - number as f64 * LINE_HEIGHT, middle), -90.0, Anchor::Middle, Font::PLAIN, line);
     }

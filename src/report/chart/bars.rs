@@ -8,6 +8,9 @@ use super::{Colour, Marks, Panel, Row, SeriesStyle, Svg, text};
 /// The share of a slot that is free between groups of bars.
 const FREE: f64 = 0.24;
 
+/// A lower bar, in pixels, is hardly seen: its number stands above it.
+const LEAST_HEIGHT: f64 = 2.0;
+
 /// Draws the bars of a panel.
 pub fn draw(svg: &mut Svg, panel: &Panel, x: &Placed, y: &Placed) {
     let count = panel.series.iter().filter(|series| matches!(series.marks, Marks::Bars(_))).count();
@@ -21,15 +24,21 @@ pub fn draw(svg: &mut Svg, panel: &Panel, x: &Placed, y: &Placed) {
         Marks::Bars(values) => Some((series, values)),
         _ => None,
     });
+    let mut low = Vec::new();
     for (bar, (series, values)) in bars.enumerate() {
         for (name, value) in values.iter().enumerate() {
             let Some(value) = value.filter(|value| y.axis.holds(*value)) else { continue };
             let ((left, width), top) = (place(name, bar), y.at(value));
             let of = x.axis.names.get(name).map_or("", String::as_str);
-            let title = format!("{of}, {}: {}", series.name, (y.axis.label)(value));
+            let number = (y.axis.label)(value);
+            let title = format!("{of}, {}: {number}", series.name);
             fill(svg, (left + 0.5, top.min(base), width - 1.0, (top - base).abs()), series.style, &title);
+            if (top - base).abs() < LEAST_HEIGHT {
+                low.push((left + width / 2.0, width, number));
+            }
         }
     }
+    write_numbers(svg, &low, base - 5.0);
     for series in &panel.series {
         let Marks::Paper { beside, bounds } = &series.marks else { continue };
         for (name, bounds) in bounds.iter().enumerate() {
@@ -39,6 +48,19 @@ pub fn draw(svg: &mut Svg, panel: &Panel, x: &Placed, y: &Placed) {
             let (left, width) = place(name, *beside);
             let title = format!("{}: {} to {}", series.name, (y.axis.label)(low), (y.axis.label)(high));
             paper(svg, (left, left + width), (y.at(low), y.at(high)), &title);
+        }
+    }
+}
+
+/// Writes the numbers of bars (middle, width, number): across, or all upwards if one is wider than its bar; not at all
+/// if the bars are narrower than a line is high.
+fn write_numbers(svg: &mut Svg, bars: &[(f64, f64, String)], baseline: f64) {
+    let fits = bars.iter().all(|(_, width, number)| text::width(number, SMALL) < width - 2.0);
+    for (middle, width, number) in bars {
+        if fits {
+            svg.text((*middle, baseline), Anchor::Middle, Font::SMALL, number);
+        } else if *width >= SMALL {
+            svg.turned((middle + SMALL / 3.0, baseline), -90.0, Anchor::Start, Font::SMALL, number);
         }
     }
 }
@@ -140,5 +162,27 @@ fn row_marks(svg: &mut Svg, row: &Row, x: &Placed, middle: f64, name: &str) {
         let title = format!("{name}: {}", (x.axis.label)(row.ours));
         let ours = ((x.at(row.ours), middle), title);
         SeriesStyle::of(0).marker.draw(svg, Colour::Series(0), std::iter::once(ours));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Axis, Chart, Series, Width};
+    use super::*;
+
+    /// Beside 573 MiB/s, bars of 0.12 MiB/s looked like missing ones.
+    #[test]
+    fn a_bar_too_low_to_see_has_its_number_above_it() {
+        let bars = |count: usize| {
+            let names = (0..count).map(|name| format!("load {name}")).collect();
+            let mut panel = Panel::new("", Axis::names("", names), Axis::linear("MiB/s"));
+            let values = (0..count).map(|name| Some(if name == 0 { 573.0 } else { 0.125 })).collect();
+            panel.series.push(Series::bars(0, "throughput", values));
+            Chart::new("bars", "", vec![panel]).svg(Width::Wide)
+        };
+        let written = |svg: &str| svg.matches(">0.125</text>").count();
+        assert_eq!((written(&bars(4)), bars(4).contains(">573</text>")), (3, false), "only of the low ones");
+        assert!(bars(40).contains("rotate(-90"), "upwards where bars are narrow");
+        assert_eq!(written(&bars(400)), 0, "no room");
     }
 }

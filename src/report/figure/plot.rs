@@ -18,7 +18,7 @@ pub fn plot(figure: &Figure) -> String {
 
 /// The figure as a chart for a page.
 pub fn chart(figure: &Figure) -> Chart {
-    let mut panels: Vec<chart::Panel> = figure.panels.iter().map(|panel| bars(panel, &figure.unit)).collect();
+    let mut panels: Vec<chart::Panel> = figure.panels.iter().map(|panel| bars(panel, figure)).collect();
     let mut of_rows = Vec::new();
     for claim in &figure.claims {
         if !place_at_bar(claim, figure, &mut panels) {
@@ -30,14 +30,14 @@ pub fn chart(figure: &Figure) -> Chart {
 }
 
 /// The bars of a panel. A series without any value is left out.
-fn bars(panel: &Panel, unit: &str) -> chart::Panel {
-    let unit = panel.unit.as_deref().unwrap_or(unit);
+fn bars(panel: &Panel, figure: &Figure) -> chart::Panel {
+    let unit = panel.unit.as_deref().unwrap_or(&figure.unit);
     let names = panel.groups.iter().map(|(name, _)| name.clone()).collect();
     let x = Axis::names(panel.axis.as_deref().unwrap_or_default(), names);
     let mut bars = chart::Panel::new(&panel.title, x, Axis::linear(unit));
     for number in shown(panel) {
         let values = panel.groups.iter().map(|(_, values)| values.get(number).copied().flatten());
-        bars.series.push(Series::bars(style(panel, number), &panel.series[number], values.collect()));
+        bars.series.push(Series::bars(style(panel, number, figure), &panel.series[number], values.collect()));
     }
     bars
 }
@@ -49,11 +49,19 @@ fn shown(panel: &Panel) -> impl Iterator<Item = usize> + '_ {
     (0..panel.series.len()).filter(has_values)
 }
 
-/// The style of a series: a series `X, paper` is that of `X, ours`, hatched.
-fn style(panel: &Panel, number: usize) -> usize {
+/// The style of a series: one for each name in the figure. A series `X, paper` has that of `X, ours`, hatched.
+fn style(panel: &Panel, number: usize, figure: &Figure) -> usize {
     let base =
         |name: &str| name.split_once(PAPER_SERIES).or(name.split_once(", ours")).map(|(base, _)| base.to_string());
-    let Some(own) = base(&panel.series[number]) else { return number };
+    let Some(own) = base(&panel.series[number]) else {
+        let mut names: Vec<&String> = Vec::new();
+        for name in figure.panels.iter().flat_map(|panel| &panel.series) {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        return names.iter().position(|name| **name == panel.series[number]).unwrap_or(number);
+    };
     let mut bases: Vec<String> = panel.series.iter().filter_map(|name| base(name)).collect();
     bases.dedup();
     let place = bases.iter().position(|other| *other == own).unwrap_or(number);

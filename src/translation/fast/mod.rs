@@ -319,7 +319,7 @@ impl<T: Timing> Fast<T> {
         let (copied, done) = self.nand.copy((from, pages), to, Cause::Merge, at, |page, to| {
             logged[page.0 as usize] = to.0;
         })?;
-        self.nand.count_sent(&copied, Cause::Merge, &mut self.sent);
+        self.nand.count_sent((&copied, run), Cause::Merge, &mut self.sent);
         Ok(done)
     }
 

@@ -170,7 +170,7 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
                 let (copied, programmed) = self.nand.copy((from, pages), to, cause, at, |page, to| {
                     map.record_move(page, to);
                 })?;
-                self.nand.count_sent(&copied, cause, &mut self.sent);
+                self.nand.count_sent((&copied, room), cause, &mut self.sent);
                 done = done.max(programmed);
             }
         }

@@ -282,7 +282,7 @@ impl<T: Timing> SuperblockFtl<T> {
         let (copied, done) = self.nand.copy((from, pages), to, Cause::GarbageCollection, at, |page, to| {
             map[page.0 as usize] = to.0;
         })?;
-        self.nand.count_sent(&copied, Cause::GarbageCollection, &mut self.sent);
+        self.nand.count_sent((&copied, count), Cause::GarbageCollection, &mut self.sent);
         Ok(done)
     }
 

@@ -1,9 +1,11 @@
 //! The log of requests: `run --log`.
 
-use super::bench::{Bench, DRIVE, TIMED};
+use super::bench::{Answer, Bench, DRIVE, TIMED};
+use super::stopped::wait_until_it_catches_interrupts;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::RowAccessor;
 use std::fs::File;
+use std::process::{Command, Stdio};
 
 #[test]
 fn a_log_has_a_row_for_each_request_of_the_result_and_nothing_else_is_left() {
@@ -26,6 +28,23 @@ fn a_log_of_files_and_of_an_untimed_drive_are_written_too() {
         let file = SerializedFileReader::new(File::open(bench.path("log.parquet")).unwrap()).unwrap();
         assert_eq!(file.metadata().file_metadata().num_rows() as u64, result["workload"]["requests"], "{path}");
     }
+}
+
+/// A log is complete when its footer is written: that of a run of hours must be, too, when the run is interrupted.
+#[test]
+fn a_log_of_an_interrupted_run_has_the_requests_so_far() {
+    let bench = Bench::new();
+    let lasting = format!("{DRIVE},endurance=10000000");
+    let endless = ["run", "uniform:writes=1000000x", "--on", &lasting, "--json", "r.json", "--log", "log.parquet"];
+    let child = bench.command(&endless).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    wait_until_it_catches_interrupts(child.id());
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    let answer = Answer::of(child.wait_with_output().unwrap());
+    assert_eq!(answer.code, Some(130), "{answer:?}");
+    let file = SerializedFileReader::new(File::open(bench.path("log.parquet")).unwrap()).unwrap();
+    let rows = file.metadata().file_metadata().num_rows() as u64;
+    assert_eq!(rows, bench.result("r.json")["workload"]["requests"]);
+    assert!(rows > 0);
 }
 
 /// A run may take hours, and its log must not be lost at the end.
