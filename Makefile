@@ -17,6 +17,8 @@ PREFIX ?= /usr/local
 FAILING_STORE_SECONDS ?= 120
 BLOCK_DEVICE_SECONDS ?= 5
 VOLUME_CASES ?= 2000
+EXT_CALLS ?= 1000000
+EXT_IMAGE_FILES ?= 40000
 
 .PHONY: help demo test check bench bench-paced results fuzz crash build needs zoned-guest programs install
 
@@ -34,6 +36,7 @@ help:
 	@echo "             damage unclean sfs volumes, DAMAGE_SECONDS=$(DAMAGE_SECONDS);"
 	@echo "             kill servers under load and run hostile sessions, CAMPAIGN_SECONDS=$(CAMPAIGN_SECONDS) each;"
 	@echo "             compare sfs with tree over random calls, VOLUME_CASES=$(VOLUME_CASES) sequences;"
+	@echo "             compare ext with the kernel's ext4 over random calls, EXT_CALLS=$(EXT_CALLS), and on trees of EXT_IMAGE_FILES=$(EXT_IMAGE_FILES) files;"
 	@echo "             make random writes, fsyncs, punches and reads of a store fail, FAILING_STORE_SECONDS=$(FAILING_STORE_SECONDS) each;"
 	@echo "             share every block device among threads, BLOCK_DEVICE_SECONDS=$(BLOCK_DEVICE_SECONDS) each"
 	@echo "make install install the program in PREFIX=$(PREFIX), with its helper names for mount(8) and umount(8) in /sbin"
@@ -110,6 +113,7 @@ crash:
 	FAILING_STORE_SECONDS=$(FAILING_STORE_SECONDS) cargo test --release --locked --test dm_zoned --test sfs failing_store
 	VOLUME_CASES=$(VOLUME_CASES) cargo test --release --locked --test volumes random_calls
 	EXT_CRASHES=$(SEEDS) EXT_DAMAGED=$(SEEDS) cargo test --release --locked --test ext -- crashes checking
+	EXT_CALLS=$(EXT_CALLS) EXT_IMAGE_FILES=$(EXT_IMAGE_FILES) cargo test --release --locked --test ext -- beside_the_kernel real_images
 	SERVER_KILL_SECONDS=$(CAMPAIGN_SECONDS) NBD_HOSTILE_SECONDS=$(CAMPAIGN_SECONDS) \
 	    cargo test --release --locked -p flashpath-cli --test program -- --nocapture killed_servers killed_files hostile_sessions
 
