@@ -7,6 +7,7 @@ VMA_SCALE ?= 1
 SFS_SCALE ?= 1/16
 ZNS_SCALE ?= 1
 EXT_SCALE ?= 1
+FILE_SYSTEM ?= sfs
 SEEDS ?= 100
 SCHEDULES ?= 30000
 DAMAGE_SECONDS ?= 600
@@ -30,7 +31,7 @@ help:
 	@echo "make bench-paced  sfs beside ext4 and btrfs on a drive at its own speed (one hour)"
 	@echo "make results reproduce the papers' figures (docs/results.md, VMA_SCALE=$(VMA_SCALE), SFS_SCALE=$(SFS_SCALE), ZNS_SCALE=$(ZNS_SCALE), EXT_SCALE=$(EXT_SCALE)), and docs/theory-and-speed.md"
 	@echo "make fuzz    fuzz every parser, SECONDS_OF_FUZZING=$(SECONDS_OF_FUZZING) each (needs a nightly toolchain)"
-	@echo "make programs  run real programs on a mounted sfs volume, each with a check of its own data"
+	@echo "make programs  run real programs on a mounted volume, FILE_SYSTEM=$(FILE_SYSTEM), each with a check of its own data"
 	@echo "make crash   cut the power of every translation layer, dm-zoned, sfs and ext at random operations, SEEDS=$(SEEDS) times each;"
 	@echo "             run gates and their users under a model checker, SCHEDULES=$(SCHEDULES) schedules each;"
 	@echo "             damage unclean sfs volumes, DAMAGE_SECONDS=$(DAMAGE_SECONDS);"
@@ -117,10 +118,10 @@ crash:
 	SERVER_KILL_SECONDS=$(CAMPAIGN_SECONDS) NBD_HOSTILE_SECONDS=$(CAMPAIGN_SECONDS) \
 	    cargo test --release --locked -p flashpath-cli --test program -- --nocapture killed_servers killed_files hostile_sessions
 
-# Real programs on a mounted sfs volume, each with a check of its own data.
+# Real programs on a mounted volume, each with a check of its own data.
 programs: build
 	@scripts/needs fio git sqlite3 stress-ng prove:perl autoreconf:autoconf automake psql:postgresql
-	@scripts/programs-on-mount
+	@FILE_SYSTEM=$(FILE_SYSTEM) scripts/programs-on-mount
 
 # The kernel's own zoned block devices, in a guest whose kernel has them.
 zoned-guest:
