@@ -155,8 +155,11 @@ fn figure(measured: &[(&str, Vec<Pair<'_>>)]) -> Figure {
     }
 }
 
-/// Bytes of a content: all, journal, metadata and data.
-const CONTENTS: [(&str, fn(&Captured) -> u64); 4] = [
+/// A content, and how to count its bytes.
+type Counted = (&'static str, fn(&Captured) -> u64);
+
+/// All, journal, metadata and data.
+const CONTENTS: [Counted; 4] = [
     ("", |captured| captured.written_bytes),
     (" journal", |captured| captured.journal_bytes),
     (" metadata", |captured| captured.written_bytes - captured.journal_bytes - captured.data_bytes),
@@ -185,7 +188,7 @@ fn flushes(measured: &[(&str, Vec<Pair<'_>>)]) -> Panel {
 }
 
 fn claims_of(mode: &str, (load, kernel, ours): &Pair<'_>) -> Vec<Claim> {
-    let claim = |(content, bytes): &(&str, fn(&Captured) -> u64)| Claim {
+    let claim = |(content, bytes): &Counted| Claim {
         says: format!("{}, data={mode}: bytes{content} of ext over those of ext4", load.name),
         place: "the same operations".to_string(),
         low: Some(1.0 - ALLOWED),
