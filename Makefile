@@ -6,6 +6,8 @@ SECONDS_OF_FUZZING ?= 300
 VMA_SCALE ?= 1
 SFS_SCALE ?= 1/16
 ZNS_SCALE ?= 1
+EXT_SCALE ?= 1
+FILE_SYSTEM ?= sfs
 SEEDS ?= 100
 SCHEDULES ?= 30000
 DAMAGE_SECONDS ?= 600
@@ -16,6 +18,8 @@ PREFIX ?= /usr/local
 FAILING_STORE_SECONDS ?= 120
 BLOCK_DEVICE_SECONDS ?= 5
 VOLUME_CASES ?= 2000
+EXT_CALLS ?= 1000000
+EXT_IMAGE_FILES ?= 40000
 
 .PHONY: help demo test check bench bench-paced results fuzz crash build needs zoned-guest programs install
 
@@ -25,14 +29,15 @@ help:
 	@echo "make check   format, lints, import table"
 	@echo "make bench   benchmarks, each figure beside its bound and its peer"
 	@echo "make bench-paced  sfs beside ext4 and btrfs on a drive at its own speed (one hour)"
-	@echo "make results reproduce the papers' figures (docs/results.md, VMA_SCALE=$(VMA_SCALE), SFS_SCALE=$(SFS_SCALE), ZNS_SCALE=$(ZNS_SCALE)), and docs/theory-and-speed.md"
+	@echo "make results reproduce the papers' figures (docs/results.md, VMA_SCALE=$(VMA_SCALE), SFS_SCALE=$(SFS_SCALE), ZNS_SCALE=$(ZNS_SCALE), EXT_SCALE=$(EXT_SCALE)), and docs/theory-and-speed.md"
 	@echo "make fuzz    fuzz every parser, SECONDS_OF_FUZZING=$(SECONDS_OF_FUZZING) each (needs a nightly toolchain)"
-	@echo "make programs  run real programs on a mounted sfs volume, each with a check of its own data"
+	@echo "make programs  run real programs on a mounted volume, FILE_SYSTEM=$(FILE_SYSTEM), each with a check of its own data"
 	@echo "make crash   cut the power of every translation layer, dm-zoned, sfs and ext at random operations, SEEDS=$(SEEDS) times each;"
 	@echo "             run gates and their users under a model checker, SCHEDULES=$(SCHEDULES) schedules each;"
 	@echo "             damage unclean sfs volumes, DAMAGE_SECONDS=$(DAMAGE_SECONDS);"
 	@echo "             kill servers under load and run hostile sessions, CAMPAIGN_SECONDS=$(CAMPAIGN_SECONDS) each;"
 	@echo "             compare sfs with tree over random calls, VOLUME_CASES=$(VOLUME_CASES) sequences;"
+	@echo "             compare ext with the kernel's ext4 over random calls, EXT_CALLS=$(EXT_CALLS), and on trees of EXT_IMAGE_FILES=$(EXT_IMAGE_FILES) files;"
 	@echo "             make random writes, fsyncs, punches and reads of a store fail, FAILING_STORE_SECONDS=$(FAILING_STORE_SECONDS) each;"
 	@echo "             share every block device among threads, BLOCK_DEVICE_SECONDS=$(BLOCK_DEVICE_SECONDS) each"
 	@echo "make install install the program in PREFIX=$(PREFIX), with its helper names for mount(8) and umount(8) in /sbin"
@@ -94,8 +99,9 @@ results: build
 	@mkdir -p target/traces && cp -n traces/*.zst target/traces/
 	$(FLASHPATH) reproduce sfs --scale $(SFS_SCALE) --traces target/traces --json target/traces/sfs.json >/dev/null
 	$(FLASHPATH) reproduce zns-journal --scale $(ZNS_SCALE) --traces target/traces --json target/traces/zns-journal.json >/dev/null
+	$(FLASHPATH) reproduce ext --scale $(EXT_SCALE) --traces target/traces --json target/traces/ext.json >/dev/null
 	$(FLASHPATH) reproduce --from target/traces/vma.json --from target/traces/sfs.json --from target/traces/zns-journal.json \
-	    --json docs/results.json --markdown docs/results.md >/dev/null
+	    --from target/traces/ext.json --json docs/results.json --markdown docs/results.md >/dev/null
 	@scripts/theory-and-speed
 
 fuzz:
@@ -108,13 +114,14 @@ crash:
 	FAILING_STORE_SECONDS=$(FAILING_STORE_SECONDS) cargo test --release --locked --test dm_zoned --test sfs failing_store
 	VOLUME_CASES=$(VOLUME_CASES) cargo test --release --locked --test volumes random_calls
 	EXT_CRASHES=$(SEEDS) EXT_DAMAGED=$(SEEDS) cargo test --release --locked --test ext -- crashes checking
+	EXT_CALLS=$(EXT_CALLS) EXT_IMAGE_FILES=$(EXT_IMAGE_FILES) cargo test --release --locked --test ext -- beside_the_kernel real_images
 	SERVER_KILL_SECONDS=$(CAMPAIGN_SECONDS) NBD_HOSTILE_SECONDS=$(CAMPAIGN_SECONDS) \
 	    cargo test --release --locked -p flashpath-cli --test program -- --nocapture killed_servers killed_files hostile_sessions
 
-# Real programs on a mounted sfs volume, each with a check of its own data.
+# Real programs on a mounted volume, each with a check of its own data.
 programs: build
 	@scripts/needs fio git sqlite3 stress-ng prove:perl autoreconf:autoconf automake psql:postgresql
-	@scripts/programs-on-mount
+	@FILE_SYSTEM=$(FILE_SYSTEM) scripts/programs-on-mount
 
 # The kernel's own zoned block devices, in a guest whose kernel has them.
 zoned-guest:

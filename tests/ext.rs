@@ -1,5 +1,7 @@
 //! `ext` against those who know ext4: images that the kernel filled, and what e2fsprogs says of ours.
 
+#[path = "ext/beside_the_kernel.rs"]
+mod beside_the_kernel;
 #[path = "ext/caching.rs"]
 mod caching;
 #[path = "ext/checking.rs"]
@@ -18,6 +20,8 @@ mod pair;
 mod power_cut;
 #[path = "ext/reading.rs"]
 mod reading;
+#[path = "ext/real_images.rs"]
+mod real_images;
 #[path = "ext/replay.rs"]
 mod replay;
 #[path = "ext/simulated.rs"]

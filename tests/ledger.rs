@@ -132,6 +132,89 @@ fn a_journaling_file_system_is_known_by_commits_and_checkpoints() {
     }
 }
 
+/// A mail server of many threads, in a volume that is nearly full of its files.
+fn mail(path: &str) -> RunResult {
+    let workload = "varmail:files=800,size=16K,loops=1200,threads=16";
+    result(path, Work::Files(file_workload(&parse_term(workload).unwrap(), 5).unwrap()), RunOptions::default())
+}
+
+#[test]
+fn a_journaling_file_system_keeps_every_promise_on_every_device_in_every_mode() {
+    const NAND: &str = "nand:size=40M,pages-per-block=64,timing=off";
+    let on_flash =
+        ["dftl:table=100,victim=fifo", "superblock:cache=100", "page:victim=fifo", "page:victim=greedy,op=4%"];
+    let devices = on_flash.map(|layer| format!("{layer}/{NAND}")).into_iter().chain([
+        format!("cache:size=1M/page/{NAND}"),
+        format!("cache:size=2M/conv:size=2M,timing=off+fast/{NAND}"),
+        "conv:size=32M,ftl=page".to_string(),
+    ]);
+    let devices: Vec<String> = devices.collect();
+    for data in ["ordered", "writeback", "journal"] {
+        for device in &devices {
+            let path = format!("ext:data={data},journal-size=4M/{device}");
+            let ledger = check_ledger(&mail(&path));
+            let sent = |origin: &str, content: &str| {
+                ledger.sum(&|row| row.station == "ext" && row.origin == origin && row.content == content)
+            };
+            let all = ledger.sum(&|row| row.station == "ext");
+            let (bytes, home) = (sent("host-write", "data"), sent("checkpoint", "data"));
+            let (journal, metadata) = (sent("journal-commit", "journal"), sent("checkpoint", "metadata"));
+            assert_eq!(bytes + home + journal + metadata, all, "{path}: nothing else is written");
+            assert!(journal > 0.0 && metadata > 0.0, "{path}");
+            assert_eq!((bytes == 0.0, home == 0.0), (data == "journal", data != "journal"), "{path}: bytes of files");
+        }
+    }
+}
+
+#[test]
+fn both_devices_of_a_volume_and_its_journal_keep_every_promise() {
+    const NAND: &str = "nand:size=40M,pages-per-block=64,timing=off";
+    for data in ["ordered", "journal"] {
+        for (volume, journal) in [
+            (format!("page/{NAND}"), "conv:size=8M,timing=off"),
+            (format!("dftl:table=100/{NAND}"), "conv:size=8M,timing=off"),
+            ("conv:size=32M,timing=off".to_string(), "page/nand:size=16M,pages-per-block=32,timing=off"),
+        ] {
+            let path = format!("ext:data={data},journal-size=4M/{volume}+{journal}");
+            let ledger = check_ledger(&mail(&path));
+            let sent = ledger.sum(&|row| row.station == "ext" && row.content == "journal");
+            let [volume, journal] = [&volume[..], journal].map(|device| device.split([':', '/']).next().unwrap());
+            let received = |station: &str, contents: &[&str]| {
+                let is_asked = |row: &sums::Row| row.station == station && !sums::is_copy(row);
+                ledger.sum(&|row| is_asked(row) && contents.contains(&row.content.as_str()))
+            };
+            assert!(sent > 0.0, "{path}");
+            assert_eq!(received(journal, &["journal"]), sent, "{path}: the journal lies on its device");
+            assert_eq!(received(journal, &["data", "metadata"]), 0.0, "{path}: and nothing else");
+            assert_eq!(received(volume, &["journal"]), 0.0, "{path}");
+        }
+    }
+}
+
+/// dm-zoned is told where the journal lies: zones of its own take it, and no reclaim copies it.
+#[test]
+fn the_journal_has_zones_of_its_own_and_is_not_reclaimed() {
+    let copied = |data: &str, option: &str| {
+        let below = "conv:size=20M,timing=off+zns:size=64M,zone=1M,timing=off";
+        let path = format!("ext:data={data},journal-size=4M/dm-zoned:reserved=3{option}/{below}");
+        let result = mail(&path);
+        let ledger = check_ledger(&result);
+        let events = &result.translation.events;
+        if !option.is_empty() {
+            assert_eq!(events["journal_blocks_outside_their_zones"], 0, "{path}");
+        }
+        ["data", "journal"].map(|content| {
+            ledger.sum(&|row| row.station == "dm-zoned" && row.cause == "reclaim" && row.content == content)
+        })
+    };
+    for data in ["ordered", "journal"] {
+        let ([others, journal], [_, mixed]) = (copied(data, ",journal-zone"), copied(data, ""));
+        assert!(others > 0.0, "{data}: there is reclaim");
+        assert!(mixed > 0.0, "{data}: it copies the journal if that is not apart");
+        assert_eq!(journal, 0.0, "{data}");
+    }
+}
+
 /// A cache answers writes and sends some of them later; what it then writes back is still what it was.
 #[test]
 fn a_cache_in_between_loses_no_origin() {

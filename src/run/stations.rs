@@ -58,6 +58,8 @@ pub struct Below {
     pub count: (usize, usize),
     /// An example of what to write behind it, where the table alone does not tell.
     pub example: Option<&'static str>,
+    /// What several devices are for, and how they are written.
+    pub several: Option<&'static str>,
 }
 
 /// The function that parses the term of a station.
@@ -82,11 +84,11 @@ pub type ReadVolume = fn(&Term) -> Result<Arc<dyn VolumeSettings>, ExpressionErr
 pub type ReadDevice = fn(&Term, &[DeviceNode]) -> Result<Arc<dyn DeviceSettings>, ExpressionError>;
 
 /// Nothing: a medium, which stands at the bottom.
-const NOTHING: Below = Below { takes: &[], count: (0, 0), example: None };
+const NOTHING: Below = Below { takes: &[], count: (0, 0), example: None, several: None };
 
 /// One device.
 const fn one(takes: &'static [Offer]) -> Below {
-    Below { takes, count: (1, 1), example: None }
+    Below { takes, count: (1, 1), example: None, several: None }
 }
 
 /// The interface below a file system of the kernel.
@@ -136,9 +138,18 @@ impl Station {
 /// All stations, from the top of a path to the bottom.
 pub static STATIONS: &[Station] = &[
     Station::volume(&sfs::KIND, one(BLOCKS_OR_ZONES), |term| Ok(Arc::new(SfsSettings::read(term)?))),
-    Station::volume(&ext::KIND, Below { takes: BLOCKS, count: (1, 2), example: None }, |term| {
-        Ok(Arc::new(ExtSettings::read(term)?))
-    }),
+    Station::volume(
+        &ext::KIND,
+        Below {
+            takes: BLOCKS,
+            count: (1, 2),
+            example: None,
+            several: Some(
+                "a second device is the journal's: ext/DATA+JOURNAL, such as ext/page/nand:size=4G+conv:size=128M",
+            ),
+        },
+        |term| Ok(Arc::new(ExtSettings::read(term)?)),
+    ),
     Station::volume(&tree::KIND, NOTHING, |term| Ok(Arc::new(TreeSettings::read(term)?))),
     Station::of_kernel(&kernel::EXT4, |term| kernel_settings(term, KernelFileSystem::Ext4, &kernel::EXT4)),
     Station::of_kernel(&kernel::BTRFS, |term| kernel_settings(term, KernelFileSystem::Btrfs, &kernel::BTRFS)),
@@ -147,7 +158,12 @@ pub static STATIONS: &[Station] = &[
         &cache::KIND,
         "cache",
         Offer::Blocks,
-        Below { takes: BLOCKS, count: (1, 2), example: None },
+        Below {
+            takes: BLOCKS,
+            count: (1, 2),
+            example: None,
+            several: Some("the cache in memory has one device; of two, the first holds the cache: cache/CACHE+DEVICE"),
+        },
         |term, below| Ok(Arc::new(cache::CacheSettings::read(term, below.len())?)),
     ),
     Station::device(
@@ -158,6 +174,7 @@ pub static STATIONS: &[Station] = &[
             takes: BLOCKS_OR_ZONES,
             count: (1, usize::MAX),
             example: Some("/conv:size=1G+zns:size=4G after it, or /zns:conventional=16"),
+            several: Some("several devices are one address space: dm-zoned/CONVENTIONAL+ZONED+ZONED..."),
         },
         |term, below| Ok(Arc::new(zoned::station::read(term, below)?)),
     ),

@@ -7,7 +7,7 @@ use flashpath::fs::station::{Access, Mounting};
 use flashpath::run::{Path, make_volume};
 
 /// A volume that this program makes.
-fn made(megabytes: u64, options: &str) -> Image {
+pub fn made(megabytes: u64, options: &str) -> Image {
     let image = Image::of_bytes(4096);
     std::fs::remove_file(image.path()).unwrap();
     let path = format!("ext{options}/conv:image={},size={megabytes}M", image.text());

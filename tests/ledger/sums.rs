@@ -79,7 +79,10 @@ impl Station {
     fn read(text: &str) -> Station {
         let (term, rest) = text.split_once('/').unwrap_or((text, ""));
         let name = term.split(':').next().unwrap().to_string();
-        let is_fork = rest.split('+').next().is_some_and(|first| !first.contains('/')) && rest.contains('+');
+        let takes_several = |name: &str| ["ext", "cache", "dm-zoned"].contains(&name);
+        // The nearest station that takes several devices has those behind a `+`.
+        let is_nearest = |first: &str| !first.split('/').any(|term| takes_several(term.split(':').next().unwrap()));
+        let is_fork = takes_several(&name) && rest.split_once('+').is_some_and(|(first, _)| is_nearest(first));
         let below = match rest {
             "" => Vec::new(),
             _ if is_fork => rest.split('+').map(Station::read).collect(),

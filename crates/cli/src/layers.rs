@@ -28,7 +28,7 @@ impl Layers {
                     [] => "at the bottom of a path".to_string(),
                     takes => format!("on {}", one_of(names_offering(STATIONS, takes))),
                 };
-                describe(&mut text, station.kind, &format!("{}, {below}", station.level));
+                describe(&mut text, station.kind, &format!("{}, {below}", station.level), station.below.several);
             }
         }
         if self.station.is_none() {
@@ -37,7 +37,7 @@ impl Layers {
         for kind in generator::kinds() {
             known.push(kind.name);
             if self.wants(kind.name) {
-                describe(&mut text, kind, "generator");
+                describe(&mut text, kind, "generator", None);
             }
         }
         if self.station.is_none() {
@@ -46,7 +46,7 @@ impl Layers {
         for kind in files::kinds() {
             known.push(kind.name);
             if self.wants(kind.name) {
-                describe(&mut text, kind, "file workload");
+                describe(&mut text, kind, "file workload", None);
             }
         }
         if let Some(name) = self.station.as_ref().filter(|name| !known.contains(&name.as_str())) {
@@ -62,9 +62,12 @@ impl Layers {
     }
 }
 
-fn describe(text: &mut String, kind: &Kind, place: &str) {
+fn describe(text: &mut String, kind: &Kind, place: &str, devices: Option<&str>) {
     // Writing to a String cannot fail.
     let _ = writeln!(text, "{}  ({place})\n    {}", kind.name, kind.about);
+    if let Some(devices) = devices {
+        let _ = writeln!(text, "    {devices}");
+    }
     for option in kind.options {
         let default = if option.default.is_empty() { "not set" } else { option.default };
         let _ = writeln!(text, "    {:<16} {}", format!("{}={default}", option.name), option.about);

@@ -1,9 +1,11 @@
 //! Tools of the experiments: captures of kernel file systems, and their replay on drives.
 
 use super::cached_reads::with_cached_reads;
+use super::guest::Guest;
 use crate::{ReproduceError, Settings};
 use flashpath::device::BlockDevice;
 use flashpath::expression::{Amount, parse_term};
+use flashpath::label::Content;
 use flashpath::report::{RunResult, WriteError, write_file};
 use flashpath::run::{
     BlockWork, DriveSettings, FileShape, Job, NoMachine, Options, Outcome, Path as DrivePath, Place, Prepared, Replay,
@@ -12,8 +14,8 @@ use flashpath::run::{
 use flashpath::task::CpuTable;
 use flashpath::units::format_size;
 use flashpath::workload::files::file_workload;
-use flashpath::workload::trace::{TraceOptions, TraceWorkload};
-use flashpath::workload::{Workload, generator};
+use flashpath::workload::trace::{OutputFormat, TraceOptions, TraceWorkload, TraceWriter};
+use flashpath::workload::{Action, Operation, Workload, generator};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -45,8 +47,14 @@ pub struct Captured {
     pub written_bytes: u64,
     /// Bytes written to the journal.
     pub journal_bytes: u64,
+    /// Bytes of files written.
+    pub data_bytes: u64,
     /// Writes that reached the devices, after merging by the kernel.
     pub writes: u64,
+    /// Flushes that the file systems sent, all devices together.
+    pub flushes: u64,
+    /// Seconds from the begin of the command to its end.
+    pub seconds: f64,
 }
 
 /// The uncounted writes to a filled drive.
@@ -165,7 +173,10 @@ impl<'a> Lab<'a> {
             bytes_before: number("/bytes_before_recording"),
             written_bytes: number("/requests/written_bytes"),
             journal_bytes: number("/written_bytes_by_content/journal"),
+            data_bytes: number("/written_bytes_by_content/data"),
             writes: number("/requests_after_merging/writes"),
+            flushes: number("/requests/flushes"),
+            seconds: summary.pointer("/seconds").and_then(Value::as_f64).unwrap_or(0.0),
         })
     }
 
@@ -178,6 +189,49 @@ impl<'a> Lab<'a> {
         }
         arguments.extend(["--quiet", "--", "sh", "-c", &experiment.command].map(String::from));
         arguments
+    }
+
+    /// Runs guests of `ext` in this process, which differ in their seeds, and writes the trace of all: as if they had worked
+    /// at the same time, each on its part of one device. Each syncs its files `syncs` times.
+    pub fn capture_guests(&self, name: &str, guests: &[Guest], syncs: u64) -> Result<Captured, ReproduceError> {
+        self.is_stopped()?;
+        self.progress(&format!("running {name}"));
+        let watch = || !self.stops();
+        let first = guests.first().expect("there is a guest");
+        let every = match syncs {
+            0 => None,
+            // The number of its calls is known when it has run once.
+            syncs => Some((first.record(None, &watch)?.calls / (syncs + 1)).max(1)),
+        };
+        let mut operations = Vec::new();
+        for (guest, offset) in guests.iter().zip((0..).step_by(first.size_bytes as usize)) {
+            let recorded = guest.record(every, &watch)?.operations;
+            operations.extend(recorded.into_iter().map(|operation| match operation.action {
+                Action::Flush => operation,
+                _ => Operation { offset_bytes: operation.offset_bytes + offset, ..operation },
+            }));
+        }
+        operations.sort_by_key(|operation| operation.time_ns);
+        let trace = self.traces.join(format!("{name}-x{:.6}-s{}.csv.zst", self.scale, self.seed));
+        let mut writer = TraceWriter::create(&trace, OutputFormat::Csv)?;
+        writer.write(&operations)?;
+        writer.finish()?;
+        let written = |content: Option<Content>| -> u64 {
+            let writes = operations.iter().filter(|operation| operation.action == Action::Write);
+            let chosen = writes.filter(|write| content.is_none_or(|content| content == write.content));
+            chosen.map(|write| write.length_bytes).sum()
+        };
+        let count = |action: Action| operations.iter().filter(|operation| operation.action == action).count() as u64;
+        Ok(Captured {
+            trace,
+            bytes_before: 0,
+            written_bytes: written(None),
+            journal_bytes: written(Some(Content::Journal)),
+            data_bytes: written(Some(Content::Data)),
+            writes: count(Action::Write),
+            flushes: count(Action::Flush),
+            seconds: operations.last().map_or(0.0, |last| last.time_ns as f64 / 1e9),
+        })
     }
 
     /// Replays a trace on a new drive.

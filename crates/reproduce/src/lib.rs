@@ -8,10 +8,12 @@
 //! |---|---|
 //! | `selection` | the papers, and the selected figures |
 //! | `lab` | captures of kernel file systems, and their replay on drives |
+//! | `guest` | a guest whose file system is `ext` of this program, on a recorded device |
 //! | `cached_reads` | a file workload whose reads hit the page cache |
 //! | `vma` | VM-aware journaling, figures 2 to 5 |
 //! | `sfs` | SFS, table 1, figures 1 and 4 to 14, and two of ours |
 //! | `zns_journal` | journal separation on ZNS, figures 3, 7, 8 and 9 |
+//! | `ext_traffic` | not of a paper: what `ext` writes beside the kernel's ext4 |
 //! | `earlier` | figures of earlier runs |
 //! | `outputs` | writes the results |
 //! | `error` | errors of the experiments |
@@ -21,6 +23,8 @@
 mod cached_reads;
 mod earlier;
 mod error;
+mod ext_traffic;
+mod guest;
 mod lab;
 mod outputs;
 mod selection;

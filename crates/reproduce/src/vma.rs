@@ -1,11 +1,12 @@
 //! Huang and Chang's "Extending Lifetime and Reducing Garbage Collection Overhead of Solid State Disks with Virtual Machine
-//! Aware Journaling": figures 2 to 5.
+//! Aware Journaling": figures 2 to 5. Beside the kernel's ext3, the guests have `ext` of this program.
 //!
 //! The text gives no plotted points. Its numbers are about VMA mode, which is not implemented yet; where it says that
 //! VMA mode equals the metadata modes, a bound for those follows, marked as derived.
 
 use super::lab::{Aging, Captured, Experiment, Lab, drive};
 use crate::ReproduceError;
+use crate::guest::Guest;
 use flashpath::report::RunResult;
 use flashpath::report::figure::{Claim, Figure, Panel, Reproduction};
 use flashpath::run::DriveSettings;
@@ -58,11 +59,16 @@ const LOADS: [Load; 5] = [
     Load { name: "compile", expression: |lab| format!("compile:files={}", lab.scaled_count(17_000)), has_setup: true },
 ];
 
-/// One workload under the three modes.
+/// The number of systems: the kernel's file system and ours, in each mode.
+const SYSTEMS: usize = 2 * MODES.len();
+/// The column of our first mode in a panel: behind the kernel's and the mode not implemented yet.
+const OURS: usize = MODES.len() + 1;
+
+/// One workload under the three modes, first in the kernel's file system, then in ours.
 struct Measured {
     load: &'static str,
     captured: Vec<Captured>,
-    /// For each layer the result of each mode; empty if no figure needs it.
+    /// For each layer the result of each system; empty if no figure needs it.
     replayed: Vec<Vec<RunResult>>,
 }
 
@@ -79,10 +85,18 @@ pub fn reproduce(lab: &Lab, figures: &[&'static str]) -> Result<Reproduction, Re
     for load in &LOADS {
         let mut captured = Vec::new();
         let mut replayed = vec![Vec::new(); LAYERS.len()];
-        for mode in MODES {
-            let capture = lab.capture(&experiment(lab, load, mode, guest_bytes))?;
+        for system in 0..SYSTEMS {
+            let mode = MODES[system % MODES.len()];
+            let capture = match captured.get(system.wrapping_sub(MODES.len())) {
+                None => lab.capture(&experiment(lab, load, mode, guest_bytes))?,
+                Some(kernel) => ours(lab, load, mode, guest_bytes, kernel)?,
+            };
             if needs_drives {
-                lab.progress(&format!("replaying {} {mode}", load.name));
+                lab.progress(&format!(
+                    "replaying {} {mode}{}",
+                    load.name,
+                    if system < MODES.len() { "" } else { " of ext" }
+                ));
                 for (layer, result) in replayed.iter_mut().zip(lab.replay_all(
                     &paths,
                     &capture.trace,
@@ -147,6 +161,21 @@ fn experiment(lab: &Lab, load: &Load, mode: &str, guest_bytes: u64) -> Experimen
     }
 }
 
+/// The same in guests of `ext`, which are synced as often as the kernel's were.
+fn ours(lab: &Lab, load: &Load, mode: &str, guest_bytes: u64, kernel: &Captured) -> Result<Captured, ReproduceError> {
+    let (journal, dirty) = (journal_bytes(lab), (guest_memory(lab) / 5).max(1 << 20));
+    let file_system = format!("ext:data={mode},journal-size={journal},dirty={}", dirty & !4095);
+    let guest = |number: u64| Guest {
+        file_system: file_system.clone(),
+        size_bytes: guest_bytes,
+        expression: (load.expression)(lab),
+        has_setup: load.has_setup,
+        seed: lab.seed + number,
+    };
+    let guests: Vec<Guest> = (0..u64::from(GUESTS)).map(guest).collect();
+    lab.capture_guests(&format!("vma-{}-{mode}-ours", load.name), &guests, (kernel.seconds / SYNC_SECONDS) as u64)
+}
+
 fn conditions(lab: &Lab, drive: &str, guest_bytes: u64) -> Vec<(String, String)> {
     let size = |bytes: u64| flashpath::units::human_size(bytes as f64);
     let workloads: Vec<String> = LOADS.iter().map(|load| format!("`{}`", (load.expression)(lab))).collect();
@@ -159,6 +188,14 @@ fn conditions(lab: &Lab, drive: &str, guest_bytes: u64) -> Vec<(String, String)>
                 size(guest_bytes),
                 size(journal_bytes(lab)),
                 size(guest_memory(lab))
+            ),
+        ),
+        condition(
+            "beside them",
+            format!(
+                "`ext` of this program in simulated time, {GUESTS} in the same sizes, with extents and delayed allocation; they \
+                 begin at the same time, and their writes are merged by their times. They are synced as often as a guest of the \
+                 kernel could be in the time that its workload took"
             ),
         ),
         condition("in each", workloads.join(", ")),
@@ -185,11 +222,13 @@ fn conditions(lab: &Lab, drive: &str, guest_bytes: u64) -> Vec<(String, String)>
     ]
 }
 
-/// A panel with a value for each workload and mode, and a column for the mode not implemented yet.
+/// A panel with a value for each workload and system, and a column for the mode not implemented yet.
 fn panel(title: &str, measured: &[Measured], value: impl Fn(&Measured, usize) -> f64) -> Panel {
-    let series = MODES.iter().map(|mode| mode.to_string()).chain([LATER.to_string()]).collect();
+    let kernel = MODES.iter().map(|mode| mode.to_string()).chain([LATER.to_string()]);
+    let series = kernel.chain(MODES.iter().map(|mode| format!("ext {mode}"))).collect();
     let groups = measured.iter().map(|load| {
-        let values = (0..MODES.len()).map(|mode| Some(value(load, mode))).chain([None]);
+        let kernel = (0..MODES.len()).map(|mode| Some(value(load, mode))).chain([None]);
+        let values = kernel.chain((MODES.len()..SYSTEMS).map(|system| Some(value(load, system))));
         (load.load.to_string(), values.collect())
     });
     Panel::new(title, series, groups.collect())
@@ -288,9 +327,28 @@ fn traffic(measured: &[Measured]) -> Figure {
         title: "VMA figure 3: amount of I/O traffic".to_string(),
         unit: "MiB written".to_string(),
         about: "Bytes written to the devices, all guests together.".to_string(),
-        claims: claims.chain([more]).collect(),
+        claims: claims
+            .chain([more])
+            .chain(ours_over_kernels(&written, "traffic"))
+            .chain(ours_over_kernels(&journal, "journal"))
+            .collect(),
         panels: vec![written, journal],
     }
+}
+
+/// How close what `ext` writes is to what the kernel writes.
+fn ours_over_kernels(panel: &Panel, what: &str) -> Vec<Claim> {
+    let because = "ext3 has block maps, and allocates when a call writes; ext has extents, and allocates when the bytes are \
+                   written back; and what is deleted or overwritten between two syncs depends on when they come";
+    let claim_of = |(load, mode): (&str, usize)| {
+        let says = format!("{what} of ext over the kernel's, {load} in {}", MODES[mode]);
+        let bounds = (Some(0.9), Some(1.1));
+        claim(
+            PaperClaim { says, place: "the same workloads", bounds, because },
+            smallest(&ratios(panel, &[load], OURS + mode, mode)),
+        )
+    };
+    ALL.iter().flat_map(|load| (0..MODES.len()).map(move |mode| (*load, mode))).map(claim_of).collect()
 }
 
 const AGED_DRIVE: &str = "the paper does not give the utilization of its drive; ours is full and aged, so that \

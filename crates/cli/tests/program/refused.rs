@@ -140,5 +140,8 @@ fn layers_shows_every_option_and_refuses_an_unknown_name() {
     assert!(all.stdout.contains("a share from 0.0001% to 100%"));
     let nand = bench.flashpath(&["layers", "nand"]).stdout;
     assert!(nand.starts_with("nand ") && nand.contains("endurance=3000") && !nand.contains("victim="));
+    // What a second device is for was told in the documentation alone.
+    let ext = bench.flashpath(&["layers", "ext"]).stdout;
+    assert!(ext.contains("ext/DATA+JOURNAL"), "{ext}");
     bench.refuses(&["layers", "nnd"], &["unknown station or workload 'nnd'", "did you mean nand?", "hotcold"]);
 }

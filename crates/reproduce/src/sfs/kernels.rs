@@ -1,8 +1,8 @@
-//! The kernel's file systems beside SFS and LFS-CB on drives with flash: figures 12 to 14. The kernel's writes are
-//! captured and replayed; sfs runs on the drive itself.
+//! The kernel's file systems beside SFS, LFS-CB and `ext` of this program on drives with flash: figures 12 to 14. The kernel's
+//! writes are captured and replayed; ours run on the drive itself.
 
 use super::volume::{Full, LFS_CB, Reading, SFS, shape};
-use super::{condition, exactly};
+use super::{claim, condition, exactly};
 use crate::ReproduceError;
 use crate::lab::{Aging, Experiment, Lab, drive};
 use flashpath::report::RunResult;
@@ -37,7 +37,9 @@ const LARGE: usize = 3;
 /// Indexes of our systems in the series, after the kernel's.
 const OUR_SFS: usize = 4;
 const OUR_LFS: usize = 5;
-const OURS: [(&str, &str); 2] = [("sfs", SFS), ("lfs-cb", LFS_CB)];
+const OUR_EXT: usize = 6;
+/// Our systems: the name, the station, and its options beside sizes.
+const OURS: [(&str, &str, &str); 3] = [("sfs", "sfs", SFS), ("lfs-cb", "sfs", LFS_CB), ("ext", "ext", "data=ordered")];
 
 /// The paper's volume, and the bytes written for aging and measuring.
 const VOLUME: u64 = 32 << 30;
@@ -139,9 +141,9 @@ impl Run {
         }
     }
 
-    /// The result of sfs on the drive.
-    fn beneath(result: &RunResult) -> Run {
-        let sent: f64 = result.ledger.iter().filter(|row| row.station == "sfs").map(|row| row.blocks).sum();
+    /// The result of a file system of ours on the drive.
+    fn beneath(station: &str, result: &RunResult) -> Run {
+        let sent: f64 = result.ledger.iter().filter(|row| row.station == station).map(|row| row.blocks).sum();
         let programmed = (result.flash.programmed_pages * result.flash.page_bytes) as f64;
         Run {
             amplification: programmed / (sent * 4096.0),
@@ -161,7 +163,7 @@ pub struct Drives {
 }
 
 impl Drives {
-    /// Captures, replays, and runs sfs.
+    /// Captures, replays, and runs ours.
     pub fn run(lab: &Lab) -> Result<Drives, ReproduceError> {
         let flash = format!("nand:size={},page=4K,pages-per-block=128", lab.size(VOLUME, 1 << 20));
         let timed = format!("fast:op=10%/nand:preset=ssd-m,size={}", lab.size(VOLUME, 1 << 20));
@@ -186,31 +188,45 @@ impl Drives {
                 let results = lab.replay_all(&paths, &captured.trace, Aging::FirstBytes(uncounted))?;
                 push(results.iter().map(Run::replayed).collect());
             }
-            for (name, options) in OURS {
+            for (name, station, options) in OURS {
                 lab.progress(&format!("running {} on {name}", load.name));
-                push(paths.iter().map(|path| on_sfs(lab, load, options, path, volume)).collect::<Result<_, _>>()?);
+                let run = |path: &String| on_ours(lab, load, (station, options), path, volume);
+                push(paths.iter().map(run).collect::<Result<_, _>>()?);
             }
         }
         Ok(Drives { flash, volume, timed, runs })
     }
 }
 
-/// Runs a workload on an sfs volume on a drive, beside a cold file: it creates its files, writes the aging part, and is
-/// then counted.
-fn on_sfs(lab: &Lab, load: &Load, options: &str, drive: &str, volume: u64) -> Result<Run, ReproduceError> {
+/// The term of a file system of ours.
+fn term(lab: &Lab, station: &str, options: &str) -> String {
+    if station == "ext" {
+        return format!("ext:dirty={},{options}", format_size(lab.scaled(DIRTY, 1 << 20)));
+    }
     // Without discards, as NILFS2.
     let segment = lab.scaled(32 << 20, 64 << 10);
-    let path = Path::read(&format!(
-        "sfs:segment={},dirty={},discard=off,{options}/{drive}",
-        format_size(segment),
-        format_size((12 * segment).max(1 << 20))
-    ))?;
+    let dirty = (12 * segment).max(1 << 20);
+    format!("sfs:segment={},dirty={},discard=off,{options}", format_size(segment), format_size(dirty))
+}
+
+/// Runs a workload in a volume of ours on a drive, beside a cold file: it creates its files, writes the aging part, and is
+/// then counted.
+fn on_ours(
+    lab: &Lab,
+    load: &Load,
+    (station, options): (&str, &str),
+    drive: &str,
+    volume: u64,
+) -> Result<Run, ReproduceError> {
+    let path = Path::read(&format!("{}/{drive}", term(lab, station, options)))?;
     let file = lab.scaled(FILE, 4096);
     let aging = load.own_bytes(lab.scaled(AGING, 4096));
     let expression = (load.expression)(lab, FILE);
     let result = match load.works_on {
         WorksOn::Blocks => {
-            let shape = shape(lab, &path, volume, file, FULL)?;
+            let mut shape = shape(lab, &path, volume, file, FULL)?;
+            // sfs writes back by its own limit.
+            shape.fsync_every = (station == "ext").then(|| lab.scaled(DIRTY, 4096) / 4096);
             lab.run_in_file(&path, shape, aging, |bytes| lab.generator(&expression, bytes))?.result
         }
         WorksOn::Files => {
@@ -219,7 +235,7 @@ fn on_sfs(lab: &Lab, load: &Load, options: &str, drive: &str, volume: u64) -> Re
             lab.run_in_volume(&path, &expression, live.saturating_sub(file), aging)?
         }
     };
-    Ok(Run::beneath(&result))
+    Ok(Run::beneath(station, &result))
 }
 
 fn experiment(lab: &Lab, load: &Load, system: &System, volume: u64) -> Experiment {
@@ -250,7 +266,7 @@ impl Drives {
             "figure 12",
             format!(
                 "the same on `{}`, with its times: the kernel's writes at queue \
-                                                  depth 32, the calls to sfs one at a time",
+                                                  depth 32, the calls to sfs and ext one at a time",
                 self.timed
             ),
         ));
@@ -279,7 +295,8 @@ fn conditions(lab: &Lab, drive: &str, volume: u64) -> Vec<(String, String)> {
             "figures 13 and 14",
             format!(
                 "of the running kernel (btrfs in SSD mode, with nodes of 4 KiB and two copies of metadata, the \
-                 defaults of the paper's time) on a device of {}; all, sfs too, filled to {:.0} % of df's free \
+                 defaults of the paper's time) on a device of {}; `ext` of this program (data=ordered, in simulated \
+                 time) stands on the drives itself, as sfs does; all, ours too, filled to {:.0} % of df's free \
                  space when empty: files of {} that are written (in the column with the large file {}), and a cold \
                  one",
                 size(volume),
@@ -323,7 +340,7 @@ fn panels(runs: &[Vec<Vec<Run>>], value: impl Fn(&Run) -> f64) -> Vec<Panel> {
 }
 
 fn panel_of(title: &str, loads: &[Vec<Run>], value: impl Fn(&Load, &Run) -> f64) -> Panel {
-    let ours = OURS.iter().map(|(name, _)| *name);
+    let ours = OURS.iter().map(|(name, ..)| *name);
     let series: Vec<String> = SYSTEMS.iter().map(|system| system.name).chain(ours).map(str::to_string).collect();
     let groups = LOADS
         .iter()
@@ -344,6 +361,8 @@ const WORKING_SET: &str = "the paper does not give the working set, on which thi
                            between those of a small and a large file";
 const LOG_TREE: &str = "at an fsync, btrfs writes its log tree and superblock in small scattered pieces; the paper \
                         does not give the number of fsyncs";
+const EXT: &str = "a kernel's trace is replayed on a drive that was filled once, where the free space of the file system \
+                   takes pages, too; beneath ext, as beneath sfs, it takes none";
 const MIX: &str = "the sum depends on the mix: on FAST, mail's fsyncs cost ext4 most, through its journal; btrfs \
                    rewrites whole tree paths for the few writes between two fsyncs";
 
@@ -390,6 +409,9 @@ fn amplification(runs: &[Vec<Vec<Run>>]) -> Figure {
             let says = format!("mean of {name} on {}", panel.title);
             claims.push(exactly(says, "4.4", log, mean(of_system(panel, system).collect()), SEGMENTS));
         }
+        let of = |system| mean(of_system(panel, system).collect());
+        let says = format!("mean of ext over ext4's on {}", panel.title);
+        claims.push(claim(says, "the same workloads", Some(0.9), Some(1.1), Some(of(OUR_EXT) / of(EXT4)), EXT));
     }
     Figure {
         name: "sfs-fig13".to_string(),
@@ -416,6 +438,9 @@ fn erases(runs: &[Vec<Vec<Run>>]) -> Figure {
             let says = format!("all erases of {name} over sfs's on {}", panel.title);
             claims.push(exactly(says, "4.4", paper, total(system) / total(OUR_SFS), WORKING_SET));
         }
+        let says = format!("all erases of ext over ext4's on {}", panel.title);
+        let ratio = total(OUR_EXT) / total(EXT4);
+        claims.push(claim(says, "the same workloads", Some(0.9), Some(1.1), Some(ratio), EXT));
         for (name, paper, system) in [("btrfs-nodatacow", nodatacow, NODATACOW), ("btrfs", btrfs, BTRFS)] {
             let says = format!("all erases of {name} over ext4's on {}", panel.title);
             let place = "4.4, derived: both are given over SFS";
