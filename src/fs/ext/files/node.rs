@@ -1,5 +1,6 @@
 //! Inodes in memory, each behind its gate.
 
+use crate::fs::ext::blocks::Bytes;
 use crate::fs::ext::format::inode::{Inode, Stamp};
 use crate::fs::ext::format::shape::ROOT;
 use crate::fs::ext::journal::TransactionId;
@@ -31,7 +32,8 @@ pub fn number_of(inode: u32) -> InodeNumber {
 /// A block of a file that waits to be written.
 #[derive(Debug)]
 pub struct Page {
-    pub bytes: Box<[u8]>,
+    /// Shared with the page cache from when they are written on.
+    pub bytes: Bytes,
     /// It has no place yet, and one is promised to it.
     pub is_promised: bool,
 }

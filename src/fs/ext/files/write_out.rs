@@ -6,6 +6,7 @@
 
 use super::placing::MAP_BLOCKS;
 use crate::fs::ext::Ext;
+use crate::fs::ext::blocks::Bytes;
 use crate::fs::ext::files::node::{File, Node};
 use crate::fs::ext::settings::DataMode;
 use crate::fs::volume::VolumeError;
@@ -61,11 +62,15 @@ impl Ext {
     }
 
     fn send_pages(&self, task: &Task<'_>, file: &File, blocks: &Range<u64>, place: u64) -> Result<(), VolumeError> {
-        let bytes: Vec<u8> =
-            file.pages.range(blocks.clone()).flat_map(|(_, page)| page.bytes.iter().copied()).collect();
+        let pages = || file.pages.range(blocks.clone()).map(|(_, page)| &page.bytes);
+        let mut bytes = Vec::with_capacity((blocks.end - blocks.start) as usize * self.media.width());
+        pages().for_each(|page| bytes.extend_from_slice(page));
         let written = self.media.write(task, place, &bytes, Label::host(Content::Data));
         match (&written, &self.pages) {
-            (Ok(()), _) => self.cache_pages(place, &bytes),
+            (Ok(()), Some(cache)) => {
+                (place..).zip(pages()).for_each(|(block, page)| cache.put(block, Bytes::clone(page)))
+            }
+            (Ok(()), None) => {}
             // The device may hold the older bytes, the newer ones or neither.
             (Err(_), Some(pages)) => (place..place + (blocks.end - blocks.start)).for_each(|block| pages.forget(block)),
             (Err(_), None) => {}

@@ -2,6 +2,8 @@
 
 use super::placing::{MAP_BLOCKS, NUMBERS_AT_ONCE};
 use crate::fs::ext::Ext;
+use crate::fs::ext::blocks::Bytes;
+use crate::fs::ext::files::map::Run;
 use crate::fs::ext::files::node::{File, Page};
 use crate::fs::ext::format::inode::flag;
 use crate::fs::ext::settings::DataMode;
@@ -82,12 +84,20 @@ impl Ext {
         for (at, bytes) in loaded {
             left -= u64::from(self.add_page(task, file, at, bytes)?);
         }
+        let mut run = Run { place: None, is_written: false, count: 0 };
+        let mut run_end = 0;
         for part in parts(offset, bytes.len(), block) {
-            if !file.pages.contains_key(&part.at) {
-                left -= u64::from(self.add_page(task, file, part.at, vec![0; self.media.width()].into())?);
+            let from = &bytes[part.from.clone()];
+            if let Some(page) = file.pages.get_mut(&part.at) {
+                self.fill(Bytes::make_mut(&mut page.bytes), &part.within, from);
+                continue;
             }
-            let page = file.pages.get_mut(&part.at).expect("it was added");
-            self.fill(&mut page.bytes, &part.within, &bytes[part.from.clone()]);
+            if part.at >= run_end {
+                run = self.run(task, file, part.at)?;
+                run_end = part.at + run.count;
+            }
+            left -= u64::from(run.place.is_none());
+            self.insert_page(file, part.at, self.whole_page(from), run.place.is_none());
         }
         debug_assert_eq!(left, 0, "each promise has a page");
         promise.keep();
@@ -95,11 +105,21 @@ impl Ext {
     }
 
     /// Adds a page; true if a place is promised to it.
-    fn add_page(&self, task: &Task<'_>, file: &mut File, at: u64, bytes: Box<[u8]>) -> Result<bool, VolumeError> {
+    fn add_page(&self, task: &Task<'_>, file: &mut File, at: u64, bytes: Bytes) -> Result<bool, VolumeError> {
         let is_promised = self.run(task, file, at)?.place.is_none();
+        self.insert_page(file, at, bytes, is_promised);
+        Ok(is_promised)
+    }
+
+    fn insert_page(&self, file: &mut File, at: u64, bytes: Bytes, is_promised: bool) {
         self.waiting.add_bytes(self.shape.block_bytes);
         file.pages.insert(at, Page { bytes, is_promised });
-        Ok(is_promised)
+    }
+
+    /// The page of a block that is written whole: a copy of its bytes, or of those that stand for it.
+    fn whole_page(&self, bytes: &[u8]) -> Bytes {
+        debug_assert!(bytes.len() >= self.media.width(), "the block is written whole");
+        bytes[..self.media.width()].into()
     }
 
     /// Puts bytes into a block; of stamps, the first ones stand for it.
@@ -111,7 +131,7 @@ impl Ext {
     }
 
     /// The bytes of a block of a file; what is behind its end is zero.
-    fn loaded(&self, task: &Task<'_>, file: &File, at: u64) -> Result<Box<[u8]>, VolumeError> {
+    fn loaded(&self, task: &Task<'_>, file: &File, at: u64) -> Result<Bytes, VolumeError> {
         let mut bytes = vec![0; self.media.width()];
         self.read_blocks(task, file, at, &mut bytes)?;
         let first = at * self.shape.block_bytes as u64;
@@ -135,11 +155,15 @@ impl Ext {
         for some in all.chunks(at_once) {
             let mut filled = Vec::with_capacity(some.len());
             for part in some {
-                let mut page = match part.within.len() == block {
-                    true => vec![0; self.media.width()].into(),
-                    false => self.loaded(task, file, part.at)?,
+                let from = &bytes[part.from.clone()];
+                let page = match part.within.len() == block {
+                    true => self.whole_page(from),
+                    false => {
+                        let mut page = self.loaded(task, file, part.at)?;
+                        self.fill(Bytes::make_mut(&mut page), &part.within, from);
+                        page
+                    }
                 };
-                self.fill(&mut page, &part.within, &bytes[part.from.clone()]);
                 filled.push((part.at, page));
             }
             let end = offset + some.last().map_or(0, |part| part.from.end as u64);
@@ -154,7 +178,7 @@ impl Ext {
         &self,
         task: &Task<'_>,
         file: &mut File,
-        pages: Vec<(u64, Box<[u8]>)>,
+        pages: Vec<(u64, Bytes)>,
         end: u64,
     ) -> Result<(), VolumeError> {
         self.has_logged_data.store(true, std::sync::atomic::Ordering::SeqCst);
@@ -173,7 +197,7 @@ impl Ext {
                 let place = run.place.expect("it has one now");
                 // The newest bytes are in the journal's blocks from here on.
                 self.pages.iter().for_each(|pages| pages.forget(place));
-                handle.set(place, Content::Data, bytes.into());
+                handle.set(place, Content::Data, bytes);
             }
             file.stored_size = file.stored_size.max(end);
             file.inode.set_size(file.inode.size().max(end));
@@ -206,7 +230,7 @@ impl Ext {
         }
         cleared.fill(0);
         match (file.pages.get_mut(&at), self.settings.data) {
-            (Some(page), _) => page.bytes.copy_from_slice(&whole),
+            (Some(page), _) => page.bytes = whole.into(),
             (None, DataMode::Journal) => {
                 let end = file.stored_size;
                 self.log_pages(task, file, vec![(at, whole.into())], end)?;
