@@ -26,8 +26,8 @@ struct Load {
 
 const BATCHES: &str = "a commit takes in all that wait for it: how many those are depends on the device's speed and, in the \
                        kernel, on its scheduler (the flushes tell how many commits there were). With data=journal, the kernel \
-                       writes a file home in each fsync; ext does in a checkpoint";
-const TICKS: &str = "the kernel takes times of files from a clock that ticks every few milliseconds: an fsync within the same tick \
+                       writes as much data home as with data=ordered; ext writes home in checkpoints";
+const TICKS: &str = "probably: the kernel takes times of files from a clock that ticks every few milliseconds: an fsync within the same tick \
                      finds no inode changed, and commits nothing";
 const FEW: &str = "a few blocks in all: one commit more or less counts";
 

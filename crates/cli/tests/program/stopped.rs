@@ -38,6 +38,18 @@ fn an_interrupt_ends_a_run_with_its_results_so_far() {
     assert!(json["workload"]["requests"].as_u64().unwrap() > 0);
 }
 
+/// The copies of the collection whose erase failed were counted by the flash alone.
+#[test]
+fn the_sums_of_a_drive_that_wears_out_in_a_collection_hold() {
+    for layer in ["page", "dftl", "fast", "superblock"] {
+        let path = format!("{layer}/nand:size=128M,endurance=3,timing=off");
+        let answer = Bench::new().flashpath(&["run", "uniform:writes=1000x", "--fill", "--on", &path]);
+        assert_eq!(answer.code, Some(1), "{answer:?}");
+        assert!(answer.stderr.contains("the drive is worn out"), "{answer:?}");
+        assert!(answer.stdout.contains("all hold"), "{answer:?}");
+    }
+}
+
 #[test]
 fn a_drive_that_wears_out_fails_with_its_results_so_far() {
     let path = "page/nand:size=64M,endurance=3,timing=off";
