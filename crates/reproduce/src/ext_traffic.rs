@@ -1,4 +1,4 @@
-//! What `ext` writes beside the kernel's ext4, for the same operations in each mode. It is no paper's figure.
+//! The writes of `ext` beside those of the kernel's ext4, for the same operations in each mode. It is no paper's figure.
 //!
 //! Both begin on a new volume of the same size with a journal of the same size, go through the same calls, and are unmounted;
 //! all that reaches the device from the first call to the end of the unmount counts.
@@ -14,10 +14,10 @@ pub const FIGURES: &[&str] = &["ext-traffic"];
 const MODES: [&str; 3] = ["writeback", "ordered", "journal"];
 const SIZE_BYTES: u64 = 1 << 30;
 const JOURNAL_BYTES: u64 = 32 << 20;
-/// What may differ.
+/// The largest difference that needs no reason.
 const ALLOWED: f64 = 0.10;
 
-/// A workload: its name, its expression, and why it may differ.
+/// A workload: its name, its expression, and the reason for a difference, if there is one.
 struct Load {
     name: &'static str,
     expression: fn(&Lab) -> String,

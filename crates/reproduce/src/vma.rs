@@ -303,7 +303,7 @@ fn requests(measured: &[Measured]) -> Figure {
 fn traffic(measured: &[Measured]) -> Figure {
     let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
     let written = panel("", measured, |load, mode| mib(load.captured[mode].written_bytes));
-    let journal = panel("of it, journal", measured, |load, mode| mib(load.captured[mode].journal_bytes));
+    let journal = panel("journal alone", measured, |load, mode| mib(load.captured[mode].journal_bytes));
     let place = "IV.A, derived: VMA saves 42.4 % to 56.7 % of journal's traffic and is like ordered";
     let (low, high) = (1.0 / (1.0 - 0.424), 1.0 / (1.0 - 0.567));
     let over_ordered = |load: &str| smallest(&ratios(&written, &[load], JOURNAL, ORDERED));
@@ -336,7 +336,7 @@ fn traffic(measured: &[Measured]) -> Figure {
     }
 }
 
-/// How close what `ext` writes is to what the kernel writes.
+/// The writes of `ext` against those of the kernel.
 fn ours_over_kernels(panel: &Panel, what: &str) -> Vec<Claim> {
     let because = "ext3 has block maps, and allocates when a call writes; ext has extents, and allocates when the bytes are \
                    written back; and what is deleted or overwritten between two syncs depends on when they come";

@@ -27,7 +27,7 @@ impl Recorded {
         *self.operations() = Some(Vec::new());
     }
 
-    /// What was recorded, in the order of the calls; nothing more is.
+    /// Ends the recording. Returns its requests, in the order of the calls.
     pub fn end(&self) -> Vec<Operation> {
         self.operations().take().unwrap_or_default()
     }
