@@ -58,7 +58,10 @@ impl Ext {
         ext.read_only = ext.refuses_writing(access);
         ext.sum_groups(&task)?;
         if let Some(log) = ext.find_log(&task)? {
-            let replayed = ext.replayed(&task, &log)?;
+            let mut replayed = ext.replayed(&task, &log)?;
+            if let Some(error) = replayed.damaged.pop() {
+                return Err(error.into());
+            }
             ext.start(&task, log, replayed)?;
         }
         Ok(ext)
@@ -131,7 +134,8 @@ impl Ext {
         }
         if self.head.get_mut().superblock.state() & state::ERRORS != 0 {
             let what = "the superblock says that errors were found".to_string();
-            self.damage.push(Damage { what: what.clone(), repair: "e2fsck -f checks all of it".to_string() });
+            self.damage
+                .push(Damage { what: what.clone(), repair: "'flashpath fsck' checks all structures".to_string() });
             if access != Access::DespiteDamage {
                 return Some(what);
             }
