@@ -10,6 +10,8 @@ mod checking;
 mod crashes;
 #[path = "ext/damaged_and_unclean.rs"]
 mod damaged_and_unclean;
+#[path = "ext/damaged_mounts.rs"]
+mod damaged_mounts;
 #[path = "ext/external.rs"]
 mod external;
 #[path = "ext/features.rs"]

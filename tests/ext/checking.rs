@@ -11,6 +11,7 @@ use flashpath::layout::{Layout, Region};
 use flashpath::random::Random;
 use flashpath::run::{OpenError, Path, check_file_system, repair_file_system};
 use std::fs::{self, OpenOptions};
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
 /// What this program finds; `None` if nothing. A volume that cannot be opened is damaged.
@@ -24,7 +25,7 @@ fn ours(image: &Image) -> Option<String> {
     }
 }
 
-fn worked(mke2fs: &[&str], calls: u32) -> Image {
+pub fn worked(mke2fs: &[&str], calls: u32) -> Image {
     let image = Image::of_bytes(16 << 20);
     image.mke2fs(mke2fs);
     let volume = image.volume("", Access::IfWhole);
@@ -34,7 +35,7 @@ fn worked(mke2fs: &[&str], calls: u32) -> Image {
     image
 }
 
-const KINDS: [&[&str]; 3] = [
+pub const KINDS: [&[&str]; 3] = [
     &["-t", "ext4", "-b", "1024"],
     &["-t", "ext4", "-b", "1024", "-O", "^metadata_csum,^64bit"],
     &["-t", "ext3", "-b", "1024"],
@@ -66,7 +67,7 @@ fn a_volume_that_e2fsck_calls_clean_is_clean() {
 }
 
 /// Repairs the volume; `None` if it cannot be opened.
-fn repair(image: &Image) -> Option<RepairOutcome> {
+pub fn repair(image: &Image) -> Option<RepairOutcome> {
     let path = Path::read(&format!("ext/conv:image={}", image.text())).unwrap();
     match repair_file_system(&path, 1_700_000_000_000_000_000) {
         Ok(outcome) => Some(outcome),
@@ -78,7 +79,7 @@ fn repair(image: &Image) -> Option<RepairOutcome> {
 const BLOCK: u64 = 1024;
 
 /// Damages metadata of 1 KiB blocks: flips a bit, or fills or replaces a part of a block. Says what it did.
-fn damage(image: &Image, places: &[std::ops::Range<u64>], random: &mut Random) -> String {
+pub fn damage(image: &Image, places: &[Range<u64>], random: &mut Random) -> String {
     let file = OpenOptions::new().read(true).write(true).open(image.path()).unwrap();
     let pick = |random: &mut Random| {
         let range = &places[random.below(places.len() as u64) as usize];
@@ -123,8 +124,19 @@ fn damage(image: &Image, places: &[std::ops::Range<u64>], random: &mut Random) -
     }
 }
 
-fn number(variable: &str, default: u64) -> u64 {
+pub fn number(variable: &str, default: u64) -> u64 {
     std::env::var(variable).map_or(default, |text| text.parse().expect("a number"))
+}
+
+/// The places of metadata in an image.
+pub fn metadata_of(whole: &[u8]) -> Vec<Range<u64>> {
+    let mut read = |offset: u64, buffer: &mut [u8]| {
+        buffer.copy_from_slice(&whole[offset as usize..offset as usize + buffer.len()]);
+        Ok(())
+    };
+    let layout = Layout::read_with_files(&mut read, whole.len() as u64).unwrap();
+    let metadata = layout.regions.iter().filter(|(_, region)| *region == Region::Metadata);
+    metadata.map(|(range, _)| range).collect()
 }
 
 /// Damages images of a kind, and compares what this program and e2fsck find, before a repair and after it.
@@ -135,13 +147,7 @@ fn damaged_images(kind: usize) {
     let (count, seed) = (number("EXT_DAMAGED", 24), number("EXT_DAMAGED_SEED", 17));
     let image = worked(KINDS[kind], 600);
     let whole = fs::read(image.path()).unwrap();
-    let mut read = |offset: u64, buffer: &mut [u8]| {
-        buffer.copy_from_slice(&whole[offset as usize..offset as usize + buffer.len()]);
-        Ok(())
-    };
-    let layout = Layout::read_with_files(&mut read, whole.len() as u64).unwrap();
-    let metadata = layout.regions.iter().filter(|(_, region)| *region == Region::Metadata);
-    let places: Vec<_> = metadata.map(|(range, _)| range).collect();
+    let places = metadata_of(&whole);
     let (mut wrong, mut damaged) = (Vec::new(), 0);
     for number in 0..count {
         let mut random = Random::new(seed + number, "damage");

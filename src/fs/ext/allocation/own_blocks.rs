@@ -28,6 +28,11 @@ impl OwnBlocks {
         OwnBlocks::of(self.0)
     }
 
+    /// The number of blocks.
+    pub fn count(&self) -> u64 {
+        self.0.iter().map(|range| range.end - range.start).sum()
+    }
+
     /// True if one of these blocks is among them.
     pub fn overlaps(&self, blocks: &Range<u64>) -> bool {
         let next = self.0.partition_point(|range| range.end <= blocks.start);
@@ -42,9 +47,15 @@ mod tests {
     #[test]
     fn blocks_of_joined_ranges_overlap_and_their_neighbours_do_not() {
         let own = OwnBlocks::of(vec![30..40, 0..5, 3..8, 8..9, 20..20]).with(&[50..51]);
-        for (blocks, overlaps) in
-            [(8..9, true), (9..30, false), (29..31, true), (40..50, false), (49..60, true), (0..1, true), (51..99, false)]
-        {
+        for (blocks, overlaps) in [
+            (8..9, true),
+            (9..30, false),
+            (29..31, true),
+            (40..50, false),
+            (49..60, true),
+            (0..1, true),
+            (51..99, false),
+        ] {
             assert_eq!(own.overlaps(&blocks), overlaps, "{blocks:?}");
         }
     }
