@@ -8,7 +8,7 @@ use crate::image::{Image, call, can_mount, has_e2fsprogs, run};
 use flashpath::fs::Durable;
 use flashpath::fs::station::Access;
 use flashpath::fs::volume::{
-    Change, FileKind, Hold, IfExists, InodeNumber, Locked, NewFile, Renaming, Volume, VolumeError,
+    Call, Change, FileKind, Hold, IfExists, InodeNumber, Locked, NewFile, Renaming, Volume, VolumeError,
 };
 use flashpath::random::Random;
 use std::fs;
@@ -98,10 +98,14 @@ fn change_some(volume: &dyn Volume, found: &[Found], random: &mut Random, errors
                 let at = random.below(100_000);
                 seen(call(|c| volume.write(c, one.inode, at, &[7; 3000], None)), errors);
             }
-            4 if one.kind == FileKind::Directory => {
-                drop(seen(call(|c| volume.remove_directory(c, place, None)), errors))
+            4 => {
+                let is_directory = one.kind == FileKind::Directory;
+                let remove = |c: &Call| match is_directory {
+                    true => volume.remove_directory(c, place, None),
+                    false => volume.unlink(c, place, None),
+                };
+                seen(call(remove), errors);
             }
-            4 => drop(seen(call(|c| volume.unlink(c, place, None)), errors)),
             5 => {
                 let how = Renaming { if_exists: IfExists::Replace, whiteout: None };
                 seen(call(|c| volume.rename(c, place, (other.directory, &name), how, None)), errors);

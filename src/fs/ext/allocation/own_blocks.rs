@@ -46,7 +46,7 @@ mod tests {
 
     #[test]
     fn blocks_of_joined_ranges_overlap_and_their_neighbours_do_not() {
-        let own = OwnBlocks::of(vec![30..40, 0..5, 3..8, 8..9, 20..20]).with(&[50..51]);
+        let own = OwnBlocks::of(vec![30..40, 0..5, 3..8, 8..9, 20..20]).with(&[50..51, 70..71]);
         for (blocks, overlaps) in [
             (8..9, true),
             (9..30, false),
@@ -54,7 +54,8 @@ mod tests {
             (40..50, false),
             (49..60, true),
             (0..1, true),
-            (51..99, false),
+            (51..70, false),
+            (60..71, true),
         ] {
             assert_eq!(own.overlaps(&blocks), overlaps, "{blocks:?}");
         }
