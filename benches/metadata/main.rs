@@ -9,6 +9,8 @@
 //! `ROUNDS=5 SECONDS=2 cargo bench --bench metadata` repeats more often; the default is 3 rounds of 2 s. `FILES=100000`
 //! bounds the second part, whose default is a million.
 
+#![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
+
 mod flow;
 mod kernel;
 mod scale;
