@@ -8,12 +8,18 @@ mod caching;
 mod checking;
 #[path = "ext/crashes.rs"]
 mod crashes;
+#[path = "ext/damaged_and_unclean.rs"]
+mod damaged_and_unclean;
+#[path = "ext/damaged_mounts.rs"]
+mod damaged_mounts;
 #[path = "ext/external.rs"]
 mod external;
 #[path = "ext/features.rs"]
 mod features;
 #[path = "ext/image.rs"]
 mod image;
+#[path = "ext/in_use.rs"]
+mod in_use;
 #[path = "ext/pair.rs"]
 mod pair;
 #[path = "power_cut/mod.rs"]

@@ -1,15 +1,17 @@
-//! `fsck` against e2fsck: which volumes are clean, and which are not.
+//! `fsck` against e2fsck: which volumes are clean, which are not, and what a repair leaves.
 //!
-//! `EXT_DAMAGED` sets the number of damaged images.
+//! `EXT_DAMAGED` sets the number of damaged images of each kind, `EXT_DAMAGED_SEED` the first seed.
 
 use crate::image::{Image, call, can_mount, has_e2fsprogs};
 use crate::reading::fill;
 use crate::work::Work;
 use flashpath::fs::station::Access;
+use flashpath::fs::station::RepairOutcome;
 use flashpath::layout::{Layout, Region};
 use flashpath::random::Random;
-use flashpath::run::{OpenError, Path, check_file_system};
+use flashpath::run::{OpenError, Path, check_file_system, repair_file_system};
 use std::fs::{self, OpenOptions};
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
 /// What this program finds; `None` if nothing. A volume that cannot be opened is damaged.
@@ -23,7 +25,7 @@ fn ours(image: &Image) -> Option<String> {
     }
 }
 
-fn worked(mke2fs: &[&str], calls: u32) -> Image {
+pub fn worked(mke2fs: &[&str], calls: u32) -> Image {
     let image = Image::of_bytes(16 << 20);
     image.mke2fs(mke2fs);
     let volume = image.volume("", Access::IfWhole);
@@ -33,7 +35,7 @@ fn worked(mke2fs: &[&str], calls: u32) -> Image {
     image
 }
 
-const KINDS: [&[&str]; 3] = [
+pub const KINDS: [&[&str]; 3] = [
     &["-t", "ext4", "-b", "1024"],
     &["-t", "ext4", "-b", "1024", "-O", "^metadata_csum,^64bit"],
     &["-t", "ext3", "-b", "1024"],
@@ -64,52 +66,134 @@ fn a_volume_that_e2fsck_calls_clean_is_clean() {
     }
 }
 
-/// Flips some bits of a byte of metadata.
-fn damage(image: &Image, places: &[std::ops::Range<u64>], random: &mut Random) -> String {
-    let file = OpenOptions::new().read(true).write(true).open(image.path()).unwrap();
-    loop {
-        let range = &places[random.below(places.len() as u64) as usize];
-        let at = range.start + random.below(range.end - range.start);
-        let mut byte = [0];
-        file.read_exact_at(&mut byte, at).unwrap();
-        // Most of metadata is empty: what is there is damaged rather.
-        if byte[0] == 0 && random.below(8) > 0 {
-            continue;
-        }
-        let flip = 1 << random.below(8);
-        file.write_all_at(&[byte[0] ^ flip], at).unwrap();
-        return format!("byte {at}: {:#04x} for {:#04x}", byte[0] ^ flip, byte[0]);
+/// Repairs the volume; `None` if it cannot be opened.
+pub fn repair(image: &Image) -> Option<RepairOutcome> {
+    let path = Path::read(&format!("ext/conv:image={}", image.text())).unwrap();
+    match repair_file_system(&path, 1_700_000_000_000_000_000) {
+        Ok(outcome) => Some(outcome),
+        Err(OpenError::FileSystem { .. }) => None,
+        Err(error) => panic!("{error}"),
     }
 }
 
-#[test]
-fn a_damaged_volume_is_clean_for_this_program_if_it_is_for_e2fsck() {
+const BLOCK: u64 = 1024;
+
+/// Damages metadata of 1 KiB blocks: flips a bit, or fills or replaces a part of a block. Says what it did.
+pub fn damage(image: &Image, places: &[Range<u64>], random: &mut Random) -> String {
+    let file = OpenOptions::new().read(true).write(true).open(image.path()).unwrap();
+    let pick = |random: &mut Random| {
+        let range = &places[random.below(places.len() as u64) as usize];
+        range.start + random.below(range.end - range.start)
+    };
+    let read = |at: u64, bytes: &mut [u8]| file.read_exact_at(bytes, at).unwrap();
+    // Most of metadata is empty: it is damaged seldom.
+    let mut place = pick(random);
+    for _ in 0..64 {
+        let mut byte = [0];
+        read(place, &mut byte);
+        if byte[0] != 0 || random.below(8) == 0 {
+            break;
+        }
+        place = pick(random);
+    }
+    let block = place / BLOCK * BLOCK;
+    match random.below(10) {
+        0 => {
+            file.write_all_at(&[0; BLOCK as usize], block).unwrap();
+            format!("block {} is zeros", block / BLOCK)
+        }
+        1 => {
+            let bytes: Vec<u8> = (0..16).map(|_| random.below(256) as u8).collect();
+            file.write_all_at(&bytes, place.min(block + BLOCK - 16)).unwrap();
+            format!("16 random bytes at {place}, block {}", block / BLOCK)
+        }
+        2 => {
+            let other = pick(random) / BLOCK * BLOCK;
+            let mut bytes = [0; BLOCK as usize];
+            read(other, &mut bytes);
+            file.write_all_at(&bytes, block).unwrap();
+            format!("block {} is a copy of block {}", block / BLOCK, other / BLOCK)
+        }
+        _ => {
+            let mut byte = [0];
+            read(place, &mut byte);
+            let flip = 1 << random.below(8);
+            file.write_all_at(&[byte[0] ^ flip], place).unwrap();
+            format!("byte {place}, block {}: {:#04x} for {:#04x}", block / BLOCK, byte[0] ^ flip, byte[0])
+        }
+    }
+}
+
+pub fn number(variable: &str, default: u64) -> u64 {
+    std::env::var(variable).map_or(default, |text| text.parse().expect("a number"))
+}
+
+/// The places of metadata in an image.
+pub fn metadata_of(whole: &[u8]) -> Vec<Range<u64>> {
+    let mut read = |offset: u64, buffer: &mut [u8]| {
+        buffer.copy_from_slice(&whole[offset as usize..offset as usize + buffer.len()]);
+        Ok(())
+    };
+    let layout = Layout::read_with_files(&mut read, whole.len() as u64).unwrap();
+    let metadata = layout.regions.iter().filter(|(_, region)| *region == Region::Metadata);
+    metadata.map(|(range, _)| range).collect()
+}
+
+/// Damages images of a kind, and compares what this program and e2fsck find, before a repair and after it.
+fn damaged_images(kind: usize) {
     if !has_e2fsprogs() {
         return;
     }
-    let count: u64 = std::env::var("EXT_DAMAGED").map_or(24, |count| count.parse().expect("a number"));
-    for mke2fs in KINDS {
-        let image = worked(mke2fs, 600);
-        let whole = fs::read(image.path()).unwrap();
-        let mut read = |offset: u64, buffer: &mut [u8]| {
-            buffer.copy_from_slice(&whole[offset as usize..offset as usize + buffer.len()]);
-            Ok(())
-        };
-        let layout = Layout::read_with_files(&mut read, whole.len() as u64).unwrap();
-        let metadata = layout.regions.iter().filter(|(_, region)| *region == Region::Metadata);
-        let places: Vec<_> = metadata.map(|(range, _)| range).collect();
-        let mut random = Random::new(17, "damage");
-        let (mut differ, mut damaged) = (Vec::new(), 0);
-        for number in 0..count {
-            fs::write(image.path(), &whole).unwrap();
-            let what = damage(&image, &places, &mut random);
-            let (ours, theirs) = (ours(&image), image.findings());
-            damaged += u64::from(theirs.is_some());
-            if ours.is_some() != theirs.is_some() {
-                differ.push(format!("{number}, {what}:\n  ours {ours:?}\n  theirs {theirs:?}"));
-            }
+    let (count, seed) = (number("EXT_DAMAGED", 24), number("EXT_DAMAGED_SEED", 17));
+    let image = worked(KINDS[kind], 600);
+    let whole = fs::read(image.path()).unwrap();
+    let places = metadata_of(&whole);
+    let (mut wrong, mut damaged) = (Vec::new(), 0);
+    for number in 0..count {
+        let mut random = Random::new(seed + number, "damage");
+        fs::write(image.path(), &whole).unwrap();
+        // Some volumes are damaged in several places.
+        let times = if random.below(4) == 0 { 2 + random.below(14) } else { 1 };
+        let what: Vec<String> = (0..times).map(|_| damage(&image, &places, &mut random)).collect();
+        let what = what.join("; ");
+        let before = fs::read(image.path()).unwrap();
+        let (found, theirs) = (ours(&image), image.findings());
+        assert!(fs::read(image.path()).unwrap() == before, "{what}: a check wrote to the volume");
+        damaged += u64::from(theirs.is_some());
+        // e2fsck looks at the first quarter of the blocks that are reserved for group descriptors.
+        let is_stricter = |found: &String| found.contains("reserves blocks for group descriptors");
+        if found.is_some() != theirs.is_some() && !found.as_ref().is_some_and(is_stricter) {
+            wrong.push(format!("{}, {what}:\n  ours {found:?}\n  theirs {theirs:?}", seed + number));
         }
-        assert!(damaged > count / 4, "{damaged} of {count} were damaged");
-        assert!(differ.is_empty(), "{mke2fs:?}: {} of {count} differ: {}", differ.len(), differ.join("\n"));
+        let outcome = repair(&image);
+        let (left, theirs) = (ours(&image), image.findings());
+        if outcome.as_ref().is_none_or(|outcome| !outcome.left.is_empty()) || left.is_some() || theirs.is_some() {
+            let number = seed + number;
+            if let Ok(place) = std::env::var("EXT_KEEP") {
+                fs::copy(image.path(), format!("{place}/{number}-after")).unwrap();
+                fs::write(format!("{place}/{number}-before"), &before).unwrap();
+            }
+            wrong.push(format!("{number}, {what}:\n  repair {outcome:?}\n  ours {left:?}\n  theirs {theirs:?}"));
+        }
+        if found.is_none() && outcome.is_some_and(|outcome| outcome.repaired.is_empty()) {
+            assert!(fs::read(image.path()).unwrap() == before, "{what}: a repair without findings wrote to the volume");
+        }
     }
+    assert!(damaged > count / 4, "{damaged} of {count} were damaged");
+    assert!(wrong.is_empty(), "{:?}: {} of {count} are wrong:\n{}", KINDS[kind], wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn a_damaged_volume_with_checksums_is_found_and_repaired_as_e2fsck_says() {
+    damaged_images(0);
+}
+
+#[test]
+fn a_damaged_volume_without_checksums_is_found_and_repaired_as_e2fsck_says() {
+    damaged_images(1);
+}
+
+#[test]
+fn a_damaged_volume_of_ext3_is_found_and_repaired_as_e2fsck_says() {
+    damaged_images(2);
 }

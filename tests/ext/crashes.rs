@@ -19,46 +19,46 @@ use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-const BLOCKS: u64 = 16 << 8;
+pub const BLOCKS: u64 = 16 << 8;
 /// Little more than the least, so that the log goes round.
 const JOURNAL_BLOCKS: u64 = (4 << 8) + 20;
-const BLOCK: usize = 4096;
+pub const BLOCK: usize = 4096;
 
-fn mounting() -> Mounting {
+pub fn mounting() -> Mounting {
     Mounting::at(5, 1_700_000_000_000_000_000)
 }
 
-fn settings(data: &str) -> ExtSettings {
+pub fn settings(data: &str) -> ExtSettings {
     ExtSettings::read(&parse_term(&format!("ext:data={data},dirty=1M")).unwrap()).unwrap()
 }
 
 /// The devices of a volume, which lose power together.
-struct Disks {
-    volume: Disk,
+pub struct Disks {
+    pub volume: Disk,
     journal: Option<Disk>,
 }
 
 impl Disks {
     /// Blocks of a journal's own device may be torn, and those of the volume then, too, but for its superblock.
-    fn new(power: &Power, is_external: bool) -> Disks {
+    pub fn new(power: &Power, is_external: bool) -> Disks {
         let journal = is_external.then(|| Disk::new(power, JOURNAL_BLOCKS, JOURNAL_BLOCKS));
         let volume = Disk::new(power, BLOCKS, if is_external { BLOCKS } else { 0 });
         volume.never_tears(0);
         Disks { volume, journal }
     }
 
-    fn media(&self) -> Vec<Medium> {
+    pub fn media(&self) -> Vec<Medium> {
         let disks = [&self.volume].into_iter().chain(&self.journal);
         disks.map(|disk| Medium::Blocks(Box::new(disk.clone()))).collect()
     }
 
-    fn lose_power(&self, random: &mut Random) {
+    pub fn lose_power(&self, random: &mut Random) {
         self.volume.lose_power(random);
         self.journal.iter().for_each(|disk| disk.lose_power(random));
     }
 
     /// The devices as images.
-    fn images(&self) -> (Image, Option<Image>) {
+    pub fn images(&self) -> (Image, Option<Image>) {
         (image_of(&self.volume, BLOCKS), self.journal.as_ref().map(|disk| image_of(disk, JOURNAL_BLOCKS)))
     }
 
@@ -68,7 +68,7 @@ impl Disks {
 }
 
 /// What `e2fsck -fn` finds; `None` if nothing.
-fn findings(images: &(Image, Option<Image>)) -> Option<String> {
+pub fn findings(images: &(Image, Option<Image>)) -> Option<String> {
     let (volume, Some(journal)) = images else { return images.0.findings() };
     let output = program("e2fsck").args(["-fn", "-j", &journal.text(), &volume.text()]).output().unwrap();
     (!output.status.success()).then(|| format!("{output:?}"))
@@ -76,12 +76,12 @@ fn findings(images: &(Image, Option<Image>)) -> Option<String> {
 
 /// What must be there after a crash: the bytes of files that were synced and not touched again.
 #[derive(Default)]
-struct Promised {
+pub struct Promised {
     files: BTreeMap<Vec<u8>, Vec<u8>>,
 }
 
 /// Works until the power fails.
-fn work(volume: &dyn Volume, random: &mut Random, promised: &mut Promised) -> Result<(), VolumeError> {
+pub fn work(volume: &dyn Volume, random: &mut Random, promised: &mut Promised) -> Result<(), VolumeError> {
     let mut others: Vec<Vec<u8>> = Vec::new();
     for number in 0.. {
         let name = format!("{number} {}", "n".repeat(random.below(100) as usize)).into_bytes();

@@ -7,7 +7,7 @@ use flashpath::run::{OpenError, Path as StationPath, open_file_system};
 use flashpath::task::Task;
 use flashpath::time::Time;
 use std::fs::File;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::Arc;
 use tempfile::TempDir;
@@ -56,6 +56,12 @@ pub fn can_mount() -> bool {
     true
 }
 
+/// The loop device that has this file.
+pub fn loop_device_of(path: &Path) -> Option<String> {
+    let listed = run("losetup", &["--noheadings", "--output", "NAME", "--associated", &path.display().to_string()]);
+    String::from_utf8(listed.stdout).unwrap().lines().next().map(|name| name.trim().to_string())
+}
+
 /// An image that the kernel has mounted, until it is dropped.
 pub struct Mounted {
     pub directory: PathBuf,
@@ -72,6 +78,16 @@ impl Drop for Mounted {
             is_done
         };
         let is_unmounted = (0..100).any(unmount);
+        // A loop device goes when the last process that looks at it does.
+        let image = self.directory.with_file_name("image");
+        let is_free = |_| {
+            let is_free = loop_device_of(&image).is_none();
+            if !is_free {
+                std::thread::sleep(std::time::Duration::from_millis(100));
+            }
+            is_free
+        };
+        let is_unmounted = is_unmounted && (0..100).any(is_free);
         if !std::thread::panicking() {
             assert!(is_unmounted, "it can be unmounted");
         }

@@ -30,10 +30,14 @@ impl Patience {
         let mut is_announced = false;
         loop {
             match open() {
-                Err(OpenError::Station(StationError::Image(ImageError::InUse { image }))) if Instant::now() < until => {
+                Err(OpenError::Station(StationError::Image(ImageError::InUse { image, user })))
+                    if Instant::now() < until =>
+                {
                     if !std::mem::replace(&mut is_announced, true) {
                         let seconds = self.most.as_secs_f64();
-                        print_message(&format!("{image} is in use: waiting up to {seconds} s for it (--wait SECONDS)"));
+                        print_message(&format!(
+                            "{image} is in use: {user}: waiting up to {seconds} s for it (--wait SECONDS)"
+                        ));
                     }
                     std::thread::sleep(PAUSE);
                 }

@@ -152,7 +152,7 @@ impl Shared {
             self.turned_away.fetch_add(1, Ordering::Relaxed);
             return false;
         }
-        if newcomer.is_held() {
+        if newcomer.leave() {
             clients.insert(number, socket.clone());
             self.accepted.fetch_add(1, Ordering::Relaxed);
         }

@@ -168,6 +168,12 @@ fn clear_name(path: &Path, name: &SocketAddrUnix) -> Result<(), ListenError> {
 pub struct Socket(Arc<OwnedFd>);
 
 impl Socket {
+    /// A connected socket.
+    #[cfg(test)]
+    pub fn of(connected: OwnedFd) -> Socket {
+        Socket(Arc::new(connected))
+    }
+
     /// Sets the timeout of reads and writes.
     pub fn set_patience(&self, patience: Duration) -> io::Result<()> {
         sockopt::set_socket_timeout(&self.0, sockopt::Timeout::Recv, Some(patience))?;

@@ -77,9 +77,9 @@ impl WaitingRoom {
 }
 
 impl Place {
-    /// True if the client was not disconnected.
-    pub fn is_held(&self) -> bool {
-        self.room.room().waiting.contains_key(&self.number)
+    /// Ends the wait: from here on no other client disconnects this one. False if one did, or if the wait ended before.
+    pub fn leave(&self) -> bool {
+        self.room.room().waiting.remove(&self.number).is_some()
     }
 }
 
@@ -91,5 +91,40 @@ impl Drop for Place {
         room.taken -= 1;
         drop(room);
         self.room.left.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+    use std::os::unix::net::UnixStream;
+    use std::time::Duration;
+
+    fn connect() -> (UnixStream, Socket) {
+        let (client, server) = UnixStream::pair().unwrap();
+        client.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
+        (client, Socket::of(server.into()))
+    }
+
+    fn is_connected(mut client: &UnixStream) -> bool {
+        client.read(&mut [0]).is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock)
+    }
+
+    /// A client whose handshake was answered was still among those that wait until its thread went on, and could be
+    /// disconnected for a newcomer.
+    #[test]
+    fn a_client_that_left_the_room_is_not_disconnected_for_another() {
+        let room = WaitingRoom::new(1);
+        let ((served, served_socket), (waiting, waiting_socket)) = (connect(), connect());
+        let (served_place, _) = room.enter(&served_socket);
+        assert!(served_place.leave());
+        let (waiting_place, displaces) = room.enter(&waiting_socket);
+        assert!(!displaces && is_connected(&served), "the served client left the room before");
+        let (newest, newest_socket) = connect();
+        drop(served_place);
+        let (_newest_place, displaces) = room.enter(&newest_socket);
+        assert!(displaces && !is_connected(&waiting) && is_connected(&newest) && is_connected(&served));
+        assert!(!waiting_place.leave());
     }
 }

@@ -16,11 +16,13 @@ pub enum ImageError {
         /// The error of the system.
         source: io::Error,
     },
-    /// Another program or station has it open.
-    #[error("{image} is in use: another program, or another station of this path, has it open")]
+    /// Another program, another station or the kernel has it open.
+    #[error("{image} is in use: {user}")]
     InUse {
         /// The file.
         image: String,
+        /// Its user, and the way to end the use.
+        user: String,
     },
     /// The file exists, and would be overwritten.
     #[error("{image} exists already, with {bytes} bytes")]

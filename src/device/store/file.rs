@@ -2,10 +2,11 @@
 
 use super::direct_writer::DirectWriter;
 use super::hole::punch;
+use super::kernel_use::{exclusive, loop_device_of};
 use super::{Disk, ImageError};
 use rustix::fs::{Advice, SeekFrom};
 use rustix::io::Errno;
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io;
 use std::num::NonZeroU64;
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
@@ -16,7 +17,9 @@ use std::sync::OnceLock;
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 /// The minimum length of a write, in bytes, whose writeback starts at once.
 const LARGE: usize = 1 << 20;
-/// A file or a block device. It is locked (flock) while it is open, so that two programs never write one image.
+
+/// A file or a block device. It is locked (flock) while it is open, so that two programs never write one image. One that
+/// the kernel has mounted, or as a loop device, is refused.
 #[derive(Debug)]
 pub struct FileDisk {
     file: File,
@@ -29,11 +32,23 @@ pub struct FileDisk {
     direct_writer: OnceLock<Option<DirectWriter>>,
 }
 
+/// The error of a failed open. A block device that the kernel uses is busy.
+fn failed_open(name: &str, doing: &'static str, source: io::Error) -> ImageError {
+    let image = name.to_string();
+    match source.kind() {
+        io::ErrorKind::ResourceBusy => {
+            let user = "the kernel has it mounted, or another device is on it; unmount it first".to_string();
+            ImageError::InUse { image, user }
+        }
+        _ => ImageError::Io { image, doing, source },
+    }
+}
+
 impl FileDisk {
     /// Opens an existing file or block device.
     pub fn open(path: &Path) -> Result<FileDisk, ImageError> {
         let name = path.display().to_string();
-        let file = OpenOptions::new().read(true).write(true).open(path).map_err(ImageError::io(&name, "open"))?;
+        let file = exclusive(path).open(path).map_err(|source| failed_open(&name, "open", source))?;
         FileDisk::of(file, name)
     }
 
@@ -41,9 +56,10 @@ impl FileDisk {
     /// block device keeps its length, which must not be smaller.
     pub fn create(path: &Path, length: u64, force: bool) -> Result<FileDisk, ImageError> {
         let name = path.display().to_string();
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(false);
-        let mut disk = FileDisk::of(options.open(path).map_err(ImageError::io(&name, "make"))?, name)?;
+        let mut options = exclusive(path);
+        options.create(!path.exists()).truncate(false);
+        let file = options.open(path).map_err(|source| failed_open(&name, "make", source))?;
+        let mut disk = FileDisk::of(file, name)?;
         if disk.length > 0 && !force {
             return Err(ImageError::Exists { image: disk.name.clone(), bytes: disk.length });
         }
@@ -74,8 +90,15 @@ impl FileDisk {
     fn of(file: File, name: String) -> Result<FileDisk, ImageError> {
         match file.try_lock() {
             Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(ImageError::InUse { image: name }),
+            Err(TryLockError::WouldBlock) => {
+                let user = "another program, or another station of this path, has it open".to_string();
+                return Err(ImageError::InUse { image: name, user });
+            }
             Err(TryLockError::Error(source)) => return Err(ImageError::Io { image: name, doing: "lock", source }),
+        }
+        if let Some(device) = loop_device_of(&file) {
+            let user = format!("the kernel has it as {device}; unmount that, or 'losetup -d {device}'");
+            return Err(ImageError::InUse { image: name, user });
         }
         let metadata = file.metadata().map_err(ImageError::io(&name, "look at"))?;
         let is_block_device = metadata.file_type().is_block_device();

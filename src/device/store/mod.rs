@@ -6,6 +6,7 @@
 //! | `disk` | the seam below an image: persistent bytes |
 //! | `file` | a file, or a block device of the system, as a disk |
 //! | `hole` | holes in a file |
+//! | `kernel_use` | mounts and loop devices of an image |
 //! | `direct_writer` | asynchronous direct writes to a file |
 //! | `error` | errors of creating and opening an image |
 
@@ -14,6 +15,7 @@ mod disk;
 mod error;
 mod file;
 mod hole;
+mod kernel_use;
 mod memory;
 
 pub use disk::Disk;

@@ -42,6 +42,7 @@ use super::volume::{Damage, Timestamp, VolumeError};
 use crate::label::Content;
 use crate::task::{Gate, SharedGate, Task};
 use crate::time::Time;
+use allocation::own_blocks::OwnBlocks;
 use allocation::space::Free;
 use allocation::windows::Windows;
 use blocks::{Blocks, Bytes};
@@ -76,6 +77,7 @@ pub struct Ext {
     /// Who takes a file out of those that share a block of attributes.
     shared_attributes: Gate<()>,
     free: Free,
+    own_blocks: OwnBlocks,
     windows: Windows,
     waiting: Waiting,
     /// Files made since the mount.
@@ -212,6 +214,11 @@ impl Ext {
             }
         }
         Ok(())
+    }
+
+    /// True if blocks can be a file's: they are on the volume, and not its own.
+    fn can_be_a_files(&self, first: u64, count: u64) -> bool {
+        self.shape.holds(first, count) && !self.own_blocks.overlaps(&(first..first + count))
     }
 
     /// The block of an inode in its table, and its first byte there.

@@ -5,10 +5,13 @@ use super::{Ext, ExtSettings};
 use crate::device::Medium;
 use crate::fs::station::{Access, Inspection, Mounting, RepairOutcome, StoredVolumes, VolumeFault, VolumeSettings};
 use crate::fs::volume::{Damage, Volume, VolumeError};
-use crate::task::Task;
-use crate::time::Time;
 use crate::units::BLOCK_BYTES;
 use std::sync::Arc;
+
+/// Damage with which no walk over the volume can begin.
+fn unrepairable(error: &VolumeError) -> Damage {
+    Damage { what: error.to_string(), repair: "none: restore the volume from a backup".to_string() }
+}
 
 impl VolumeSettings for ExtSettings {
     fn written_out(&self) -> &str {
@@ -34,19 +37,19 @@ impl StoredVolumes for ExtSettings {
     }
 
     fn check(&self, below: Vec<Medium>) -> Result<Vec<Damage>, VolumeFault> {
-        let found = Ext::open(below, self, &Mounting::at(0, 0), Access::ReadOnly)
-            .and_then(|ext| Ok(ext.check_all(&Task::at(Time::ZERO))?));
-        match found {
-            Err(OpenExtError::Volume(error @ VolumeError::Damaged { .. })) => {
-                Ok(vec![Damage { what: error.to_string(), repair: "e2fsck -f puts it right".to_string() }])
-            }
+        match Ext::check(below, self) {
+            Err(OpenExtError::Volume(error @ VolumeError::Damaged { .. })) => Ok(vec![unrepairable(&error)]),
             found => Ok(found?),
         }
     }
 
-    /// Finds what is wrong, and leaves it: e2fsck puts it right.
-    fn repair(&self, below: Vec<Medium>, _mounting: &Mounting) -> Result<RepairOutcome, VolumeFault> {
-        Ok(RepairOutcome { repaired: Vec::new(), left: self.check(below)? })
+    fn repair(&self, below: Vec<Medium>, mounting: &Mounting) -> Result<RepairOutcome, VolumeFault> {
+        match Ext::repair(below, self, mounting) {
+            Err(OpenExtError::Volume(error @ VolumeError::Damaged { .. })) => {
+                Ok(RepairOutcome { repaired: Vec::new(), left: vec![unrepairable(&error)] })
+            }
+            outcome => Ok(outcome?),
+        }
     }
 
     fn mark_lost(&self, below: Vec<Medium>, number: [u8; 16]) -> Result<(), VolumeFault> {

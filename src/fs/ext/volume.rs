@@ -3,6 +3,7 @@
 use super::Ext;
 use super::allocation::space::KEPT_FOR_MAPS;
 use super::files::node::{File, Node, inode_of, number_of};
+use super::format::superblock::{OnErrors, state};
 use super::journal::Journal;
 use super::names::gates::{Gates, Seen};
 use super::settings::KIND;
@@ -45,7 +46,33 @@ impl Ext {
             return Err(VolumeError::Unmounted);
         }
         call.spend(steps);
-        act(call.task)
+        let done = act(call.task);
+        if let Err(error @ VolumeError::Damaged { .. }) = &done {
+            self.note_damage(call.task, error);
+        }
+        done
+    }
+
+    /// Notes damage that a call has found: the superblock says that there are errors, and a volume with
+    /// `errors=remount-ro` is not changed any more. The call is behind no gate.
+    fn note_damage(&self, task: &Task<'_>, error: &VolumeError) {
+        let Ok(journal) = self.journal() else { return };
+        let (was_marked, ends_writing) = {
+            let superblock = &mut self.head.enter(task).superblock;
+            let before = superblock.state();
+            superblock.set16(58, before | state::ERRORS);
+            (before & state::ERRORS != 0, superblock.on_errors() == OnErrors::ReadOnly)
+        };
+        if !was_marked && journal.aborted().is_none() {
+            // If this fails, the next mount learns nothing; the error itself is returned in any case.
+            let _ = self.begin(task, 1).and_then(|handle| self.store_head(&handle, &mut self.head.enter(task)));
+            if ends_writing {
+                let _ = journal.commit(task, journal.running());
+            }
+        }
+        if ends_writing {
+            journal.abort(&format!("{error}, and the volume has errors=remount-ro"));
+        }
     }
 
     /// Refuses a change of a volume that can only be read.

@@ -18,7 +18,7 @@ impl Ext {
     /// The block bitmap of a group. The task is behind the group's gate.
     pub fn block_bitmap(&self, task: &Task<'_>, group: u32, descriptor: &Descriptor) -> Result<Bytes, VolumeError> {
         if descriptor.has(flag::NO_BLOCKS) && self.shape.checksums.cover_groups() {
-            return Ok(self.new_block_bitmap(task, group)?.into());
+            return Ok(self.new_block_bitmap(group, descriptor).into());
         }
         let said = descriptor.block_bitmap_sum;
         let length = self.bitmap_bytes().0;
@@ -56,12 +56,12 @@ impl Ext {
     }
 
     /// The block bitmap of a group in which nothing is in use but metadata.
-    fn new_block_bitmap(&self, task: &Task<'_>, group: u32) -> Result<Vec<u8>, VolumeError> {
+    pub fn new_block_bitmap(&self, group: u32, descriptor: &Descriptor) -> Vec<u8> {
         let mut bytes = vec![0; self.shape.block_bytes];
         bits::put(&mut bytes, 0..self.shape.blocks_before(group) as u32, true);
         let (first, count) = (self.shape.group_start(group), self.shape.blocks_of_group(group));
         // Groups of a flexible group keep theirs in its first ones, which have bitmaps then.
-        let Descriptor { block_bitmap, inode_bitmap, inode_table, .. } = self.descriptor(task, group)?;
+        let Descriptor { block_bitmap, inode_bitmap, inode_table, .. } = *descriptor;
         for (place, blocks) in [(block_bitmap, 1), (inode_bitmap, 1), (inode_table, self.shape.table_blocks())] {
             let (from, to) = (place.max(first), (place + blocks).min(first + count));
             if from < to {
@@ -69,7 +69,7 @@ impl Ext {
             }
         }
         bits::put(&mut bytes, count as u32..8 * self.shape.block_bytes as u32, true);
-        Ok(bytes)
+        bytes
     }
 
     /// Stores a group's block bitmap, and its descriptor with what follows from it.

@@ -45,6 +45,11 @@ pub fn next_clear(bits: &[u8], from: u32, end: u32) -> Option<u32> {
     next(bits, from, end, false)
 }
 
+/// The first set bit from `from` to `end`.
+pub fn next_used(bits: &[u8], from: u32, end: u32) -> Option<u32> {
+    next(bits, from, end, true)
+}
+
 /// The number of clear bits.
 pub fn count_clear(bits: &[u8], end: u32) -> u32 {
     let whole = &bits[..end as usize / 8];

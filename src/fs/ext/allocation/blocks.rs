@@ -201,9 +201,14 @@ impl Ext {
             return Ok(None);
         };
         let run = run.start..run.end.min(run.start + count);
-        take(group, run.clone())?;
         let first = self.shape.group_start(group);
-        Ok(Some(first + u64::from(run.start)..first + u64::from(run.end)))
+        let blocks = first + u64::from(run.start)..first + u64::from(run.end);
+        if self.own_blocks.overlaps(&blocks) {
+            let why = format!("blocks {blocks:?} are free, and some of them are the volume's own");
+            return Err(damaged(format!("the block bitmap of group {group}"), why));
+        }
+        take(group, run)?;
+        Ok(Some(blocks))
     }
 
     /// Marks blocks of a group as used. The task is behind its gate.
@@ -227,7 +232,7 @@ impl Ext {
         if range.is_empty() {
             return Ok(());
         }
-        if !self.shape.holds(range.start, range.end - range.start) {
+        if !self.can_be_a_files(range.start, range.end - range.start) {
             return Err(damaged(format!("blocks {range:?}"), "they are none of a file"));
         }
         let mut at = range.start;

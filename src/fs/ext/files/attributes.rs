@@ -22,6 +22,9 @@ impl Ext {
             return Ok(None);
         }
         let what = || format!("block {place}, the attributes of inode {}", file.number);
+        if !self.can_be_a_files(place, 1) {
+            return Err(damaged(what(), "the volume has no such block, or it is its own"));
+        }
         let seed = self.shape.checksums.seed();
         let check = |bytes: &[u8]| match seed {
             Some(seed) if !is_sound(bytes, place, seed) => Err("its checksum is wrong".to_string()),

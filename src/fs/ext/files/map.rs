@@ -51,6 +51,7 @@ impl Ext {
     pub fn extent_block(&self, task: &Task<'_>, file: &File, block: u64, depth: u16) -> Result<Node, VolumeError> {
         let seed = self.shape.checksums.inode_seed(file.number, file.inode.generation());
         let what = || format!("block {block}, a node of {}", Ext::map_name(file.number));
+        self.check_places(file, block, 1)?;
         let bytes = self.block(task, block, &what, &|bytes| match seed {
             Some(seed) if !is_sound(bytes, seed) => Err("its checksum is wrong".to_string()),
             _ => Ok(()),
@@ -75,6 +76,7 @@ impl Ext {
                 Node::Leaf(extents) => {
                     let next = extents.partition_point(|extent| u64::from(extent.first) <= at);
                     if let Some(part) = next.checked_sub(1).and_then(|last| extents[last].part(at, u64::MAX)) {
+                        self.check_places(file, part.place, part.count.into())?;
                         let (place, is_written) = (Some(part.place), part.is_written);
                         return Ok(Run { place, count: u64::from(part.count), is_written });
                     }
@@ -103,12 +105,22 @@ impl Ext {
     pub fn pointer(&self, file: &File, numbers: &[u8], place: u32) -> Result<u64, VolumeError> {
         match u64::from(le32(numbers, 4 * place as usize)) {
             0 => Ok(0),
-            block if self.shape.holds(block, 1) => Ok(block),
+            block if self.shape.holds(block, 1) => self.check_places(file, block, 1).map(|()| block),
             block => {
                 let why = format!("it names block {block} of a volume of {}", self.shape.blocks);
                 Err(damaged(Ext::map_name(file.number), why))
             }
         }
+    }
+
+    /// Refuses blocks that are the volume's own in the map of a file.
+    fn check_places(&self, file: &File, first: u64, count: u64) -> Result<(), VolumeError> {
+        if self.can_be_a_files(first, count) || file.number == self.shape.journal_inode {
+            return Ok(());
+        }
+        let last = first + count - 1;
+        let why = format!("it names blocks {first} to {last}, and some of them are the volume's own");
+        Err(damaged(Ext::map_name(file.number), why))
     }
 
     fn run_of_map(&self, task: &Task<'_>, file: &File, at: u64) -> Result<Run, VolumeError> {
@@ -139,7 +151,7 @@ impl Ext {
         let end = if levels == 0 { 12 } else { numbers.len() as u32 / 4 };
         let follows = |count: u32| {
             let next = u64::from(le32(numbers, 4 * (place + count) as usize));
-            if block == 0 { next == 0 } else { next == block + u64::from(count) && self.shape.holds(next, 1) }
+            if block == 0 { next == 0 } else { next == block + u64::from(count) && self.can_be_a_files(next, 1) }
         };
         let count = (1..end - place).take_while(|count| follows(*count)).count() as u64 + 1;
         Run { place: (block != 0).then_some(block), count, is_written: block != 0 }

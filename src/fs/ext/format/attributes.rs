@@ -59,23 +59,18 @@ impl Stored {
         (ENTRY + self.name.len()).next_multiple_of(4) + self.value.len().next_multiple_of(4)
     }
 
+    /// The hash of its name and its value.
     fn hash(&self) -> u32 {
-        self.hash_of(u32::from)
+        let mut value = self.value.clone();
+        value.resize(value.len().next_multiple_of(4), 0);
+        hash(&self.name, &value, u32::from)
     }
+}
 
-    /// The same with a name of signed bytes, as some wrote it.
-    fn signed_hash(&self) -> u32 {
-        self.hash_of(|byte| byte as i8 as u32)
-    }
-
-    fn hash_of(&self, number: impl Fn(u8) -> u32) -> u32 {
-        let name = self.name.iter().fold(0u32, |hash, byte| hash.rotate_left(5) ^ number(*byte));
-        self.value.chunks(4).fold(name, |hash, part| {
-            let mut word = [0; 4];
-            word[..part.len()].copy_from_slice(part);
-            hash.rotate_left(16) ^ u32::from_le_bytes(word)
-        })
-    }
+/// The hash of a name, whose bytes are these numbers, and of a value with the bytes that fill it up.
+fn hash(name: &[u8], value: &[u8], number: impl Fn(u8) -> u32) -> u32 {
+    let name = name.iter().fold(0u32, |hash, byte| hash.rotate_left(5) ^ number(*byte));
+    value.chunks(4).fold(name, |hash, word| hash.rotate_left(16) ^ le32(word, 0))
 }
 
 /// Reads entries from `first` on; values are counted from `base` on. Fails with what is wrong.
@@ -121,24 +116,74 @@ fn write_entries(bytes: &mut [u8], first: usize, base: usize, all: &[Stored]) {
     }
 }
 
-/// True if each entry has the hash of its name and its value, or none. Whoever reads an attribute does not ask.
-fn has_sound_hashes(bytes: &[u8], first: usize, all: &[Stored]) -> bool {
+/// True if the entry at `at`, whose value is counted from `base` on, has the hash of its name and value, or none. Some
+/// programs took the bytes of a name for signed. Whoever reads an attribute does not ask.
+fn has_sound_hash(bytes: &[u8], at: usize, base: usize, stored: &Stored) -> bool {
+    let value_at = base + usize::from(le16(bytes, at + 2));
+    let value = match stored.value.len() {
+        0 => Some(&[][..]),
+        length => bytes.get(value_at..value_at + length.next_multiple_of(4)),
+    };
+    let said = le32(bytes, at + 12);
+    let is_hash = |value| {
+        said == hash(&stored.name, value, u32::from) || said == hash(&stored.name, value, |byte| byte as i8 as u32)
+    };
+    said == 0 || value.is_some_and(is_hash)
+}
+
+/// The entries from `first` on that have the hash of their name and value.
+fn sound_entries(bytes: &[u8], first: usize, base: usize, all: Vec<Stored>) -> Vec<Stored> {
     let mut at = first;
-    all.iter().all(|stored| {
-        let said = le32(bytes, at + 12);
+    let is_sound = |stored: &Stored| {
+        let is_sound = has_sound_hash(bytes, at, base, stored);
         at += (ENTRY + stored.name.len()).next_multiple_of(4);
-        [0, stored.hash(), stored.signed_hash()].contains(&said)
+        is_sound
+    };
+    all.into_iter().filter(is_sound).collect()
+}
+
+/// Takes entries out of the room of an inode that cannot be read, or whose hash is not that of their name and value. Says
+/// why, if there were some.
+pub fn keep_sound_inode_entries(room: &mut [u8]) -> Option<String> {
+    if le32(room, 0) != MAGIC {
+        return None;
+    }
+    let (all, why) = match read_inode(room) {
+        Ok(all) => (all, None),
+        Err(why) => (Vec::new(), Some(why)),
+    };
+    let count = all.len();
+    let kept = sound_entries(room, INODE_HEAD, INODE_HEAD, all);
+    let why = why.or_else(|| {
+        (kept.len() < count).then(|| "an attribute has another hash than its name and value".to_string())
+    })?;
+    write_inode(room, &kept);
+    Some(why)
+}
+
+/// True if all attributes in a block have a prefix, and the hash of their name and value.
+pub fn has_sound_block_entries(block: &[u8]) -> bool {
+    read_block(block).is_ok_and(|all| {
+        let count = all.len();
+        let are_apart = are_apart(block, BLOCK_HEAD, 0, &all);
+        let have_prefixes = all.iter().all(|stored| stored.prefix != 0);
+        are_apart && have_prefixes && sound_entries(block, BLOCK_HEAD, 0, all).len() == count
     })
 }
 
-/// True if the hashes in the room of an inode are right.
-pub fn has_sound_inode_hashes(room: &[u8]) -> bool {
-    read_inode(room).is_ok_and(|all| has_sound_hashes(room, INODE_HEAD, &all))
-}
-
-/// True if the hashes in a block are right.
-pub fn has_sound_block_hashes(block: &[u8]) -> bool {
-    read_block(block).is_ok_and(|all| has_sound_hashes(block, BLOCK_HEAD, &all))
+/// True if no two values of these entries overlap, and none overlaps the entries.
+fn are_apart(bytes: &[u8], first: usize, base: usize, all: &[Stored]) -> bool {
+    let (mut at, mut taken) = (first, Vec::new());
+    for stored in all {
+        if !stored.value.is_empty() {
+            let value_at = base + usize::from(le16(bytes, at + 2));
+            taken.push(value_at..value_at + stored.value.len().next_multiple_of(4));
+        }
+        at += (ENTRY + stored.name.len()).next_multiple_of(4);
+    }
+    taken.push(first..at + 4);
+    taken.sort_by_key(|range| range.start);
+    taken.windows(2).all(|pair| pair[0].end <= pair[1].start)
 }
 
 /// The attributes in the room of an inode.
@@ -228,9 +273,9 @@ mod tests {
         write_block(&mut block, &mut all);
         assert_eq!(read_block(&block), Ok(all.clone()));
         assert_eq!(all.iter().map(|stored| stored.prefix).collect::<Vec<_>>(), [1, 1, 6]);
-        assert!(has_sound_inode_hashes(&room) && has_sound_block_hashes(&block));
+        assert!(keep_sound_inode_entries(&mut room).is_none() && has_sound_block_entries(&block));
         block[1020] ^= 1;
-        assert!(!has_sound_block_hashes(&block), "a value is another");
+        assert!(!has_sound_block_entries(&block), "a value is another");
         block[1020] ^= 1;
         sum(&mut block, 5, 3);
         assert!(is_sound(&block, 5, 3) && !is_sound(&block, 6, 3));

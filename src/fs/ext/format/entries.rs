@@ -184,7 +184,7 @@ pub fn remove(block: &mut [u8], has_tail: bool, at: usize) -> Result<(), String>
 /// True if a block's checksum is right.
 pub fn is_sound(block: &[u8], inode_seed: u32) -> bool {
     let at = block.len() - TAIL;
-    let is_tail = le32(block, at) == 0 && le16(block, at + 4) == TAIL as u16 && block[at + 7] == TAIL_KIND;
+    let is_tail = le32(block, at) == 0 && le16(block, at + 4) == TAIL as u16 && block[at + 6..at + 8] == [0, TAIL_KIND];
     is_tail && le32(block, at + 8) == crc32c_raw(inode_seed, &block[..at])
 }
 

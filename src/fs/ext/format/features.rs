@@ -32,6 +32,7 @@ use Word::{Compatible, Incompatible, ReadOnly};
 
 pub const HAS_JOURNAL: Feature = Feature(Compatible, 0x4);
 pub const EXT_ATTR: Feature = Feature(Compatible, 0x8);
+pub const RESIZE_INODE: Feature = Feature(Compatible, 0x10);
 pub const DIR_INDEX: Feature = Feature(Compatible, 0x20);
 pub const SPARSE_SUPER2: Feature = Feature(Compatible, 0x200);
 pub const FAST_COMMIT: Feature = Feature(Compatible, 0x400);
@@ -61,7 +62,7 @@ const NAMES: &[(Feature, &str, Knows)] = &[
     (Feature(Compatible, 0x2), "imagic_inodes", Writing),
     (HAS_JOURNAL, "has_journal", Writing),
     (EXT_ATTR, "ext_attr", Writing),
-    (Feature(Compatible, 0x10), "resize_inode", Writing),
+    (RESIZE_INODE, "resize_inode", Writing),
     (DIR_INDEX, "dir_index", Writing),
     (SPARSE_SUPER2, "sparse_super2", Writing),
     (FAST_COMMIT, "fast_commit", Reading),

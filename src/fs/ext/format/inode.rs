@@ -24,13 +24,19 @@ const SUM_HIGH: usize = 130;
 
 /// The flags of an inode.
 pub mod flag {
+    pub const IMMUTABLE: u32 = 0x10;
+    pub const APPEND_ONLY: u32 = 0x20;
     pub const ENCRYPTED: u32 = 0x800;
     pub const INDEX: u32 = 0x1000;
+    /// The inode is named by its number.
+    pub const IMAGIC: u32 = 0x2000;
     pub const HUGE: u32 = 0x4_0000;
     pub const EXTENTS: u32 = 0x8_0000;
     /// Its bytes are the value of an extended attribute.
     pub const ATTRIBUTE_VALUE: u32 = 0x20_0000;
     pub const INLINE: u32 = 0x1000_0000;
+    /// Its names differ if they differ in more than case.
+    pub const CASEFOLD: u32 = 0x4000_0000;
 }
 
 /// A time stamp of an inode: its seconds' place, and that of more bits.
@@ -158,7 +164,16 @@ impl Inode {
     /// Adds blocks of the volume, or takes them away.
     pub fn add_blocks(&mut self, blocks: i64, block_bytes: usize) {
         let each = if self.has(flag::HUGE) { 1 } else { block_bytes as i64 / 512 };
-        let said = self.said_blocks().saturating_add_signed(blocks * each);
+        self.put_blocks(self.said_blocks().saturating_add_signed(blocks * each));
+    }
+
+    /// Sets the blocks of the volume that it takes.
+    pub fn set_blocks(&mut self, blocks: u64, block_bytes: usize) {
+        let each = if self.has(flag::HUGE) { 1 } else { block_bytes as u64 / 512 };
+        self.put_blocks(blocks * each);
+    }
+
+    fn put_blocks(&mut self, said: u64) {
         put32(&mut self.0, 28, said as u32);
         put16(&mut self.0, 116, (said >> 32) as u16);
     }

@@ -241,6 +241,20 @@ impl Shape {
         (block, at as usize * self.descriptor_bytes)
     }
 
+    /// The copies of a group's descriptor: their blocks, and their first bytes there.
+    pub fn copies_of_descriptor(&self, group: u32) -> impl Iterator<Item = (u64, usize)> + '_ {
+        let in_block = self.descriptors_of_block();
+        let (number, at) = (group / in_block, (group % in_block) as usize * self.descriptor_bytes);
+        let is_meta = self.first_meta_group.is_some_and(|first| u64::from(number) >= first);
+        // A meta group has copies in its second and its last group, any other in all groups with a superblock.
+        let meta = [1, in_block - 1].map(|within| number * in_block + within);
+        let meta = meta.into_iter().filter(move |group| is_meta && *group < self.groups);
+        let meta = meta.map(|group| self.superblock_block(group) + u64::from(self.has_superblock(group)));
+        let whole = (1..self.groups).filter(move |group| !is_meta && self.has_superblock(*group));
+        let whole = whole.map(move |group| self.superblock_block(group) + 1 + u64::from(number));
+        meta.chain(whole).map(move |block| (block, at))
+    }
+
     /// The block of a group's superblock, or of the place for one.
     pub fn superblock_block(&self, group: u32) -> u64 {
         if group == 0 { PLACE / self.block_bytes as u64 } else { self.group_start(group) }

@@ -33,6 +33,15 @@ pub mod state {
     pub const ERRORS: u16 = 2;
 }
 
+/// What a mount does when it finds damage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnErrors {
+    /// It goes on.
+    Continue,
+    /// It does not write any more.
+    ReadOnly,
+}
+
 /// A superblock, or a copy of it, as it lies on the medium.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Superblock(Box<[u8; LENGTH]>);
@@ -113,6 +122,11 @@ impl Superblock {
 
     pub fn state(&self) -> u16 {
         self.u16(58)
+    }
+
+    /// What a mount does when it finds damage. (3 is a panic of the machine, which no program causes.)
+    pub fn on_errors(&self) -> OnErrors {
+        if [2, 3].contains(&self.u16(60)) { OnErrors::ReadOnly } else { OnErrors::Continue }
     }
 
     pub fn first_orphan(&self) -> u32 {

@@ -2,7 +2,7 @@
 //!
 //! | file | content |
 //! |---|---|
-//! | `check` | everything that is named, against everything that is in use |
+//! | `check` | the check of all structures, and their repair |
 //! | `open` | the steps of a mount |
 //! | `replay` | what the log says that is not home |
 //! | `orphans` | files that nobody has any more, or that were being cut off |

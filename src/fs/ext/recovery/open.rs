@@ -11,6 +11,7 @@
 use super::replay::{FoundLog, Replayed};
 use crate::device::{BlockDevice, Medium};
 use crate::fs::ext::allocation::blocks::gates;
+use crate::fs::ext::allocation::own_blocks::OwnBlocks;
 use crate::fs::ext::allocation::space::Free;
 use crate::fs::ext::allocation::windows::Windows;
 use crate::fs::ext::blocks::Blocks;
@@ -19,6 +20,7 @@ use crate::fs::ext::files::node::Nodes;
 use crate::fs::ext::files::orphans::Head;
 use crate::fs::ext::files::storing::Waiting;
 use crate::fs::ext::format::features::{HAS_JOURNAL, JOURNAL_DEV, WIDE};
+use crate::fs::ext::format::group::Descriptor;
 use crate::fs::ext::format::log::feature;
 use crate::fs::ext::format::shape::Shape;
 use crate::fs::ext::format::superblock::{LENGTH, MAGIC, PLACE, Superblock, state};
@@ -58,7 +60,16 @@ impl Ext {
         ext.read_only = ext.refuses_writing(access);
         ext.sum_groups(&task)?;
         if let Some(log) = ext.find_log(&task)? {
-            let replayed = ext.replayed(&task, &log)?;
+            let mut replayed = ext.replayed(&task, &log)?;
+            if let Some(error) = replayed.damaged.pop() {
+                return Err(error.into());
+            }
+            // The superblock in the log is the newest one.
+            if let Some(bytes) = replayed.blocks.get(&ext.shape.superblock_block(0)) {
+                let at = PLACE as usize % ext.shape.block_bytes;
+                let state = Superblock::new(&bytes[at..at + LENGTH]).state();
+                ext.read_only = ext.read_only.take().or_else(|| ext.refuses_errors(state, access));
+            }
             ext.start(&task, log, replayed)?;
         }
         Ok(ext)
@@ -103,6 +114,7 @@ impl Ext {
             renames: Gate::new("renames", ()),
             shared_attributes: Gate::new("shared attributes", ()),
             free: Free::default(),
+            own_blocks: OwnBlocks::default(),
             windows: Windows::default(),
             waiting: Waiting::default(),
             generations: AtomicU64::new(mounting.seed),
@@ -129,9 +141,16 @@ impl Ext {
         if !self.shape.features.has(HAS_JOURNAL) {
             return Some("it has no journal".to_string());
         }
-        if self.head.get_mut().superblock.state() & state::ERRORS != 0 {
+        let state = self.head.get_mut().superblock.state();
+        self.refuses_errors(state, access)
+    }
+
+    /// Why the volume can only be read, if its superblock has this state.
+    fn refuses_errors(&mut self, state: u16, access: Access) -> Option<String> {
+        if state & state::ERRORS != 0 && self.damage.is_empty() {
             let what = "the superblock says that errors were found".to_string();
-            self.damage.push(Damage { what: what.clone(), repair: "e2fsck -f checks all of it".to_string() });
+            self.damage
+                .push(Damage { what: what.clone(), repair: "'flashpath fsck' checks all structures".to_string() });
             if access != Access::DespiteDamage {
                 return Some(what);
             }
@@ -139,13 +158,29 @@ impl Ext {
         None
     }
 
-    /// Reads all group descriptors, and counts what is free.
-    pub fn sum_groups(&self, task: &Task<'_>) -> Result<(), VolumeError> {
-        let (mut blocks, mut inodes) = (0, 0);
+    /// Reads all group descriptors, counts what is free, and notes the blocks of the volume itself.
+    pub fn sum_groups(&mut self, task: &Task<'_>) -> Result<(), VolumeError> {
+        let (mut blocks, mut inodes, mut own) = (0, 0, Vec::new());
+        // Those of the first group follow below, but for the boot record.
+        own.push(0..self.shape.first_data_block);
         for group in 0..self.shape.groups {
             let descriptor = self.descriptor(task, group)?;
             blocks += u64::from(descriptor.free_blocks);
             inodes += u64::from(descriptor.free_inodes);
+            let start = self.shape.group_start(group);
+            let Descriptor { block_bitmap, inode_bitmap, inode_table, .. } = descriptor;
+            own.extend([
+                start..start + self.shape.blocks_before(group),
+                block_bitmap..block_bitmap + 1,
+                inode_bitmap..inode_bitmap + 1,
+                inode_table..inode_table + self.shape.table_blocks(),
+            ]);
+        }
+        let count: u64 = own.iter().map(|range| range.end - range.start).sum();
+        self.own_blocks = OwnBlocks::of(own);
+        if self.own_blocks.count() != count {
+            let why = "two of superblocks, descriptors, bitmaps and inode tables have the same blocks";
+            return Err(damaged("the group descriptors", why));
         }
         self.free.blocks.store(blocks, SeqCst);
         self.free.inodes.store(inodes, SeqCst);
@@ -185,8 +220,9 @@ impl Ext {
         }
         superblock.set_start(0, next.0);
         let place = log.place;
-        if self.journal_media.is_some() {
-            self.media.set_journal(&[])?;
+        match self.journal_media {
+            Some(_) => self.media.set_journal(&[])?,
+            None => self.own_blocks = std::mem::take(&mut self.own_blocks).with(&place.runs),
         }
         place.media.set_journal(&place.runs)?;
         let mut bytes = superblock.bytes().to_vec();

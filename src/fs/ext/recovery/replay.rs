@@ -29,6 +29,8 @@ pub struct Replayed {
     pub blocks: BTreeMap<u64, Bytes>,
     /// The number that the next transaction has.
     pub next: TransactionId,
+    /// Copies that cannot be used.
+    pub damaged: Vec<VolumeError>,
 }
 
 /// A copy in the log: its block there, its tag, its transaction.
@@ -100,7 +102,7 @@ impl Ext {
     pub fn replayed(&self, task: &Task<'_>, log: &FoundLog) -> Result<Replayed, VolumeError> {
         let mut next = TransactionId(log.superblock.sequence());
         if log.superblock.start() == 0 {
-            return Ok(Replayed { blocks: BTreeMap::new(), next });
+            return Ok(Replayed { blocks: BTreeMap::new(), next, damaged: Vec::new() });
         }
         let mut reader =
             Reader { ext: self, task, log, at: log.superblock.start(), left: u64::from(log.superblock.blocks()) };
@@ -113,23 +115,25 @@ impl Ext {
             all.copies.extend(scanned.copies);
             next = next.next();
         }
-        let mut blocks = BTreeMap::new();
+        let (mut blocks, mut damaged_copies) = (BTreeMap::new(), Vec::new());
         for Copy { at, tag, id } in all.copies {
             if all.revoked.get(&tag.block).is_some_and(|revoked| !id.is_after(*revoked)) {
                 continue;
             }
             let what = || format!("block {at} of the journal, a copy of block {}", tag.block);
             if !self.shape.holds(tag.block, 1) && tag.block != self.shape.superblock_block(0) {
-                return Err(damaged(what(), "the volume has no such block"));
+                damaged_copies.push(damaged(what(), "the volume has no such block"));
+                continue;
             }
             let mut copy = reader.read(at)?;
             if !dialect.is_copy(&tag, &copy, id.0) {
-                return Err(damaged(what(), "its checksum is wrong"));
+                damaged_copies.push(damaged(what(), "its checksum is wrong"));
+                continue;
             }
             Dialect::unescape(&tag, &mut copy);
             blocks.insert(tag.block, copy.into());
         }
-        Ok(Replayed { blocks, next })
+        Ok(Replayed { blocks, next, damaged: damaged_copies })
     }
 }
 

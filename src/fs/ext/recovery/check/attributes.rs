@@ -1,0 +1,87 @@
+//! Extended attributes of an inode, and the block that several inodes may share.
+
+use super::Check;
+use crate::fs::ext::format::attributes::{
+    has_sound_block_entries, is_sound, keep_sound_inode_entries, read_block, set_sharers, sharers, sum,
+};
+use crate::fs::ext::format::inode::Inode;
+use crate::fs::volume::VolumeError;
+
+impl Check<'_> {
+    /// Checks the attributes of an inode, and returns the blocks that they take.
+    pub(super) fn check_attributes(&mut self, number: u32, inode: &mut Inode) -> Result<u64, VolumeError> {
+        if let Some(room) = inode.attribute_room() {
+            let bytes = &mut inode.bytes_mut()[room];
+            if let Some(why) = keep_sound_inode_entries(bytes) {
+                let what = format!("the attributes in inode {number}: {why}");
+                self.found(what, "attributes that can be read are kept");
+            }
+        }
+        let place = inode.attribute_block();
+        if place == 0 {
+            return Ok(0);
+        }
+        if let Some(times) = self.walk.attributes.get_mut(&place) {
+            *times += 1;
+            return Ok(1);
+        }
+        if let Some(why) = self.attribute_fault(place)? {
+            let what = format!("block {place}, the attributes of inode {number}: {why}");
+            self.found(what, "the inode loses these attributes");
+            inode.set_attribute_block(0);
+            return Ok(0);
+        }
+        if self.mark(place..place + 1).is_empty() {
+            self.walk.attributes.insert(place, 1);
+        } else {
+            let what = format!("block {place}, the attributes of inode {number}, is in use otherwise");
+            self.found(what, "the inode gets a copy");
+            self.walk.attribute_copies.push(number);
+        }
+        Ok(1)
+    }
+
+    /// Says why a block cannot hold attributes. One of which only the checksum is wrong gets another.
+    fn attribute_fault(&mut self, place: u64) -> Result<Option<String>, VolumeError> {
+        if !self.ext.shape.holds(place, 1) {
+            return Ok(Some("the volume has no such block".to_string()));
+        }
+        let block = self.read(place)?;
+        if let Err(why) = read_block(&block) {
+            return Ok(Some(why));
+        }
+        if !has_sound_block_entries(&block) {
+            return Ok(Some("an attribute has no prefix, or another hash than its name and value".to_string()));
+        }
+        if let Some(seed) = self.ext.shape.checksums.seed()
+            && !is_sound(&block, place, seed)
+        {
+            self.found(format!("block {place} of attributes: its checksum is wrong"), "it gets a new one");
+            self.put_attributes(place, block.to_vec());
+        }
+        Ok(None)
+    }
+
+    /// Puts a block of attributes into its place, with its checksum.
+    pub(super) fn put_attributes(&mut self, place: u64, mut block: Vec<u8>) {
+        if let Some(seed) = self.ext.shape.checksums.seed() {
+            sum(&mut block, place, seed);
+        }
+        self.write(place, block);
+    }
+
+    /// Compares the number of inodes that share each block of attributes with what the block says.
+    pub(super) fn count_sharers(&mut self) -> Result<(), VolumeError> {
+        for (place, times) in std::mem::take(&mut self.walk.attributes) {
+            let mut block = self.read(place)?.to_vec();
+            let said = sharers(&block);
+            if said != times {
+                let what = format!("block {place} of attributes counts {said} inodes, and has {times}");
+                self.found(what, "the count is corrected");
+                set_sharers(&mut block, times);
+                self.put_attributes(place, block);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,297 @@
+//! Inodes: fields, flags, sizes. An inode that cannot be a file is freed; its names go with it.
+
+use super::{Check, FileEntry, seconds};
+use crate::fs::ext::allocation::bits;
+use crate::fs::ext::format::bytes::{le16, le32, put16, put32};
+use crate::fs::ext::format::extents::{self, Node};
+use crate::fs::ext::format::features::{HUGE_FILE, WIDE};
+use crate::fs::ext::format::group::flag as group_flag;
+use crate::fs::ext::format::inode::{Inode, MAP_BYTES, flag};
+use crate::fs::ext::format::shape::ROOT;
+use crate::fs::volume::{FileKind, VolumeError};
+
+/// The extra bytes that the field itself and the checksum take.
+const LEAST_EXTRA: usize = 4;
+/// The place of an inode's fragment, which no volume has.
+const FRAGMENT: usize = 112;
+const BLOCKS_HIGH: usize = 116;
+const ATTRIBUTES_HIGH: usize = 118;
+
+/// The result of a look at an inode's own fields.
+enum Fields {
+    /// It is a file; its fields are mended.
+    File(FileKind),
+    /// It cannot be a file, for this reason.
+    Nothing(String),
+}
+
+impl Check<'_> {
+    /// The block of an inode in its table, and its first byte there.
+    fn place_of_inode(&self, number: u32) -> (u64, usize) {
+        let shape = &self.ext.shape;
+        let (group, at) = shape.place_of_inode(number);
+        let in_block = shape.inodes_of_block();
+        let block = self.groups[group as usize].inode_table + u64::from(at / in_block);
+        (block, (at % in_block) as usize * shape.inode_bytes)
+    }
+
+    /// Reads an inode.
+    pub(super) fn inode(&self, number: u32) -> Result<Inode, VolumeError> {
+        let (block, at) = self.place_of_inode(number);
+        Ok(Inode::new(&self.read(block)?[at..at + self.ext.shape.inode_bytes]))
+    }
+
+    /// Puts an inode into its table, with its checksum.
+    pub(super) fn put_inode(&mut self, number: u32, inode: &Inode) -> Result<(), VolumeError> {
+        let (block, at) = self.place_of_inode(number);
+        let mut summed = inode.clone();
+        summed.sum(number, self.ext.shape.checksums);
+        let mut bytes = self.read(block)?.to_vec();
+        bytes[at..at + summed.bytes().len()].copy_from_slice(summed.bytes());
+        self.write(block, bytes);
+        Ok(())
+    }
+
+    /// Frees an inode.
+    pub(super) fn free_inode(&mut self, number: u32) -> Result<(), VolumeError> {
+        let mut inode = Inode::empty(self.ext.shape.inode_bytes, 0);
+        inode.set_deleted(seconds(self.now));
+        self.put_inode(number, &inode)
+    }
+
+    /// Looks at all inodes.
+    pub(super) fn inodes(&mut self) -> Result<(), VolumeError> {
+        let shape = &self.ext.shape;
+        bits::put(&mut self.walk.used_inodes, 0..shape.first_inode - 1, true);
+        let (group_inodes, in_block, has_flags) =
+            (shape.group_inodes, shape.inodes_of_block(), shape.checksums.cover_groups());
+        for group in 0..self.ext.shape.groups {
+            let descriptor = self.groups[group as usize];
+            if has_flags && descriptor.has(group_flag::NO_INODES) {
+                continue;
+            }
+            let count = group_inodes - if has_flags { descriptor.never_used } else { 0 };
+            for first in (0..count).step_by(in_block as usize) {
+                let block = self.read(descriptor.inode_table + u64::from(first / in_block))?;
+                if block.iter().all(|byte| *byte == 0) {
+                    continue;
+                }
+                let inodes = block.chunks_exact(self.ext.shape.inode_bytes);
+                for (at, bytes) in (first..count).zip(inodes) {
+                    let number = group * group_inodes + at + 1;
+                    self.check_inode(number, Inode::new(bytes))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn check_inode(&mut self, number: u32, stored: Inode) -> Result<(), VolumeError> {
+        let is_reserved = self.ext.shape.is_reserved(number);
+        let sums = self.ext.shape.checksums;
+        let has_sum = stored.checksum(number, sums).is_none_or(|sum| sum == stored.said_checksum());
+        if is_reserved && (stored.mode() == 0 || stored.links() == 0) {
+            return Ok(());
+        }
+        if stored.links() == 0 && !self.orphans.contains(&number) {
+            return self.check_free_inode(number, stored, has_sum);
+        }
+        let before = self.walk.findings.len();
+        let mut inode = stored.clone();
+        let fields = if is_reserved { Self::reserved_fields(&inode) } else { self.fields(number, &mut inode) };
+        let kind = match fields {
+            Fields::File(kind) => kind,
+            Fields::Nothing(why) => {
+                self.found(format!("inode {number}: {why}"), "the inode is freed");
+                return self.free_inode(number);
+            }
+        };
+        if number == super::reserved::RESIZE {
+            return self.resize_inode(number, inode, has_sum);
+        }
+        let Some(blocks) = self.blocks_of(number, kind, &mut inode)? else {
+            return self.free_inode(number);
+        };
+        let block_bytes = self.ext.shape.block_bytes;
+        let sectors = blocks * block_bytes as u64 / 512;
+        let is_whole = !self.walk.rebuilds.contains_key(&number) && !self.walk.attribute_copies.contains(&number);
+        if is_whole && sectors != inode.sectors(block_bytes) {
+            let said = inode.sectors(block_bytes);
+            let what = format!("inode {number} counts {said} blocks of 512 bytes, and has {sectors}");
+            self.found(what, "the count is corrected");
+            inode.set_blocks(blocks, block_bytes);
+        }
+        if !has_sum && self.walk.findings.len() == before {
+            let (said, sum) = (stored.said_checksum(), stored.checksum(number, sums).unwrap_or(0));
+            let what = format!("inode {number}: its checksum is {said:08x}, and should be {sum:08x}");
+            self.found(what, "its fields can be those of a file, and get a new checksum");
+        }
+        if !has_sum || inode != stored {
+            self.put_inode(number, &inode)?;
+        }
+        bits::put(&mut self.walk.used_inodes, number - 1..number, true);
+        if !is_reserved {
+            self.walk.files.insert(number, FileEntry { kind, links: inode.links() });
+        }
+        Ok(())
+    }
+
+    /// An inode without links has the time of its deletion, which is no inode's number: the list of orphans keeps
+    /// numbers there.
+    fn check_free_inode(&mut self, number: u32, mut inode: Inode, has_sum: bool) -> Result<(), VolumeError> {
+        let (mode, deleted) = (inode.mode(), inode.deleted());
+        let is_time = deleted == 0 || deleted >= self.ext.shape.inodes || !self.has_real_times();
+        if (mode == 0 || deleted != 0) && is_time {
+            if !has_sum && inode.bytes().iter().any(|byte| *byte != 0) {
+                self.found(format!("inode {number} is free, and its checksum is wrong"), "it gets a new one");
+                self.put_inode(number, &inode)?;
+            }
+            return Ok(());
+        }
+        let what = format!("inode {number} has no links, and says {deleted} for the time of its deletion");
+        self.found(what, "the time of the repair is put there");
+        inode.set_deleted(seconds(self.now));
+        self.put_inode(number, &inode)
+    }
+
+    /// True if the volume was made and used at times that cannot be numbers of inodes.
+    fn has_real_times(&self) -> bool {
+        [44, 48, 64, 264].into_iter().all(|at| match self.superblock.u32(at) {
+            0 => at != 48,
+            time => time >= self.ext.shape.inodes,
+        })
+    }
+
+    /// Mends the fields of an inode in use, but for its map and its attributes.
+    fn fields(&mut self, number: u32, inode: &mut Inode) -> Fields {
+        let Some(kind) = inode.kind() else {
+            return Fields::Nothing(format!("its mode is {:#o}", inode.mode()));
+        };
+        for (bit, what) in [(flag::INLINE, "inline data"), (flag::ENCRYPTED, "encrypted")] {
+            if inode.has(bit) {
+                return Fields::Nothing(format!("it is flagged as {what}, and the volume has no such feature"));
+            }
+        }
+        self.extra_bytes(number, inode);
+        if inode.deleted() != 0 && !self.orphans.contains(&number) {
+            self.found(format!("inode {number} is in use, and has a time of deletion"), "the time is cleared");
+            inode.set_deleted(0);
+        }
+        self.unused_fields(number, inode);
+        self.flags(number, kind, inode);
+        let is_special = !matches!(kind, FileKind::Regular | FileKind::Directory | FileKind::Symlink);
+        if is_special && inode.size() != 0 {
+            let what = format!("inode {number} is a {kind:?} of {} bytes", inode.size());
+            self.found(what, "its size is set to 0");
+            inode.set_size(0);
+        }
+        if kind == FileKind::Directory && number != ROOT && le32(inode.bytes(), 108) != 0 {
+            let what = format!("inode {number} is a directory of {} bytes", inode.size());
+            self.found(what, "the high half of its size is cleared");
+            inode.set_size(inode.size() & u64::from(u32::MAX));
+        }
+        Fields::File(kind)
+    }
+
+    /// The kind of an inode that the volume needs for itself.
+    fn reserved_fields(inode: &Inode) -> Fields {
+        match inode.kind() {
+            Some(kind @ FileKind::Regular) => Fields::File(kind),
+            _ => Fields::Nothing(format!("its mode is {:#o}, and it is one of the volume's own", inode.mode())),
+        }
+    }
+
+    fn extra_bytes(&mut self, number: u32, inode: &mut Inode) {
+        let bytes = inode.bytes().len();
+        let extra = inode.extra();
+        let can_be = extra == 0 || extra >= LEAST_EXTRA && 128 + extra <= bytes && extra.is_multiple_of(4);
+        if bytes > 128 && !can_be {
+            let right = self.ext.shape.extra_bytes;
+            let what = format!("inode {number} has {extra} extra bytes of {}", bytes - 128);
+            self.found(what, format!("{right} are set, as new inodes have"));
+            put16(inode.bytes_mut(), 128, right);
+        }
+    }
+
+    /// Clears fields that a volume of these features does not use.
+    fn unused_fields(&mut self, number: u32, inode: &mut Inode) {
+        if le32(inode.bytes(), FRAGMENT) != 0 {
+            self.found(format!("inode {number} has a fragment, which no volume has"), "the field is cleared");
+            put32(inode.bytes_mut(), FRAGMENT, 0);
+        }
+        for (at, feature, what) in [
+            (BLOCKS_HIGH, HUGE_FILE, "more than 2^32 blocks of 512 bytes"),
+            (ATTRIBUTES_HIGH, WIDE, "a block of attributes above 2^32"),
+        ] {
+            if le16(inode.bytes(), at) != 0 && !self.ext.shape.features.has(feature) {
+                let what = format!("inode {number} has {what}, and the volume has no such feature");
+                self.found(what, "the field is cleared");
+                put16(inode.bytes_mut(), at, 0);
+            }
+        }
+    }
+
+    /// Mends flags that the kind of a file, or the form of its map, contradicts.
+    fn flags(&mut self, number: u32, kind: FileKind, inode: &mut Inode) {
+        let has_map = matches!(kind, FileKind::Regular | FileKind::Directory | FileKind::Symlink);
+        let root = self.looks_like_extents(inode);
+        let has_extents = inode.has(flag::EXTENTS);
+        let is_link_text = kind == FileKind::Symlink && inode.size() < MAP_BYTES as u64 && !root;
+        let should_have = match self.ext.shape.has_extents() {
+            false => false,
+            true if !has_map || is_link_text => false,
+            true if has_extents => root || !self.looks_like_numbers(inode),
+            true => root,
+        };
+        let mut wanted = inode.flags();
+        let mut set = |bit: u32, is_set: bool| wanted = if is_set { wanted | bit } else { wanted & !bit };
+        set(flag::EXTENTS, should_have);
+        if kind != FileKind::Directory || !self.ext.shape.has_indexes() {
+            set(flag::INDEX, false);
+        }
+        // Features that no volume has that is repaired here.
+        set(flag::CASEFOLD | flag::IMAGIC, false);
+        if !has_map {
+            set(flag::IMMUTABLE | flag::APPEND_ONLY, false);
+        }
+        if wanted != inode.flags() {
+            let what = format!("inode {number} is a {kind:?} with flags {:#x}", inode.flags());
+            self.found(what, format!("flags {wanted:#x} are set, which its map has"));
+            inode.set_flags(wanted);
+        }
+    }
+
+    /// True if a map begins as a node of extents does.
+    fn looks_like_extents(&self, inode: &Inode) -> bool {
+        let map = inode.map();
+        le16(map, 0) == extents::MAGIC && Node::read(map, None, |_, _| true).is_ok()
+            || le16(map, 0) == extents::MAGIC && le16(map, 4) == extents::most_entries(MAP_BYTES, false) as u16
+    }
+
+    /// True if a map has blocks of the volume, or holes, alone.
+    fn looks_like_numbers(&self, inode: &Inode) -> bool {
+        let numbers = inode.map().chunks_exact(4).map(|number| u64::from(le32(number, 0)));
+        let mut named = 0;
+        let all = numbers.into_iter().all(|block| {
+            named += u32::from(block != 0);
+            block == 0 || self.ext.shape.holds(block, 1)
+        });
+        all && named > 0
+    }
+
+    /// Checks the map and the attributes of a file, and returns the blocks that it takes; `None` if it cannot be a file.
+    fn blocks_of(&mut self, number: u32, kind: FileKind, inode: &mut Inode) -> Result<Option<u64>, VolumeError> {
+        let mut blocks = 0;
+        if kind == FileKind::Symlink && !self.check_short_link(number, inode) {
+            return Ok(None);
+        }
+        if inode.has_map() {
+            let map = self.read_map(number, inode)?;
+            let Some(map) = self.check_size(number, kind, inode, map)? else { return Ok(None) };
+            blocks += map.blocks();
+            self.claim(number, &map);
+        }
+        blocks += self.check_attributes(number, inode)?;
+        Ok(Some(blocks))
+    }
+}
