@@ -73,6 +73,17 @@ impl<'run> Task<'run> {
         }
     }
 
+    /// Its clock goes on to `at`, without a wait: it gives way where it next comes to a gate or a device. For work at the end
+    /// of a value's life.
+    pub fn pass_until(&self, at: Time) {
+        self.now.set(self.now().max(at));
+    }
+
+    /// True if its clock is that of a simulated run.
+    pub fn is_simulated(&self) -> bool {
+        self.simulated.is_some()
+    }
+
     /// Asks a device: lets those go first that are behind, so that a device is asked in the order of time; then hands `call`
     /// the time at which it is asked, and waits until the time that it answers.
     ///

@@ -19,6 +19,8 @@ struct Entry {
     bytes: Bytes,
     /// When it was last used.
     used: u64,
+    /// When it was last changed; 0 if it was not.
+    version: u64,
     /// It is changed, or waits to be written home.
     stays: bool,
 }
@@ -81,7 +83,7 @@ impl Blocks {
             return None;
         }
         let used = self.tick();
-        shard.blocks.insert(block, Entry { bytes: Arc::clone(&bytes), used, stays: false });
+        shard.blocks.insert(block, Entry { bytes: Arc::clone(&bytes), used, version: 0, stays: false });
         shard.trim(self.most);
         Some(bytes)
     }
@@ -90,14 +92,16 @@ impl Blocks {
     pub fn put(&self, block: u64, bytes: Bytes) {
         let used = self.tick();
         let mut shard = self.shard(block);
-        shard.blocks.insert(block, Entry { bytes, used, stays: false });
+        shard.blocks.insert(block, Entry { bytes, used, version: 0, stays: false });
         shard.trim(self.most);
     }
 
     /// Sets a block, whatever it was. It stays until it is [released](Blocks::release).
     pub fn set(&self, block: u64, bytes: Bytes) {
+        let mut shard = self.shard(block);
+        // Within the lock: of two changes of a block, the later one has the later version.
         let used = self.tick();
-        self.shard(block).blocks.insert(block, Entry { bytes, used, stays: true });
+        shard.blocks.insert(block, Entry { bytes, used, version: used, stays: true });
     }
 
     /// Changes a block that is there. It stays until it is released. False if it is not there.
@@ -106,8 +110,28 @@ impl Blocks {
         let Some(entry) = shard.blocks.get_mut(&block) else { return false };
         entry.stays = true;
         entry.used = self.tick();
+        entry.version = entry.used;
         change(Arc::make_mut(&mut entry.bytes));
         true
+    }
+
+    /// A version that is later than that of every change so far.
+    pub fn next_version(&self) -> u64 {
+        self.tick()
+    }
+
+    /// A changed block as it is now, and its version: the time of its last change. `None` if it is not there.
+    pub fn snapshot(&self, block: u64) -> Option<(Bytes, u64)> {
+        self.shard(block).blocks.get(&block).map(|entry| (Arc::clone(&entry.bytes), entry.version))
+    }
+
+    /// It need not stay any more, unless it was changed after this version of it.
+    pub fn release_version(&self, block: u64, version: u64) {
+        let mut shard = self.shard(block);
+        if let Some(entry) = shard.blocks.get_mut(&block).filter(|entry| entry.version <= version) {
+            entry.stays = false;
+        }
+        shard.trim(self.most);
     }
 
     /// It need not stay any more.

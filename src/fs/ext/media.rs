@@ -201,10 +201,16 @@ impl Media {
         let is_stamped = |run: &Run| self.holds_stamps && run.label.content != Content::Data;
         let form = |run: Run| if is_stamped(&run) { Run { bytes: self.stamps_of(&run.bytes), ..run } } else { run };
         let runs: Vec<Run> = runs.into_iter().map(form).collect();
+        self.send_runs(task, &runs)
+    }
+
+    /// Writes several runs whose blocks all have [`width`](Media::width) bytes: of metadata, stamps if the device holds
+    /// stamps.
+    pub fn send_runs(&self, task: &Task<'_>, runs: &[Run]) -> Result<(), DeviceError> {
         if self.block_bytes != UNIT {
             return runs.iter().try_for_each(|run| self.write(task, run.first, &run.bytes, run.label));
         }
-        for run in &runs {
+        for run in runs {
             self.tally(|sent| sent.add(run.label, (run.bytes.len() / self.device.block_width()) as u64));
         }
         let written = task.ask(|at| -> Result<Time, DeviceError> {

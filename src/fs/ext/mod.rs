@@ -83,7 +83,7 @@ pub struct Ext {
     /// Files made since the mount.
     generations: AtomicU64,
     /// `None` if the volume can only be read.
-    journal: Option<Journal>,
+    journal: Option<Box<dyn Journal>>,
     nodes: Nodes,
     /// Each call is a reader of it; false once the volume is unmounted.
     mounted: SharedGate<bool>,
@@ -140,9 +140,9 @@ impl Ext {
     }
 
     /// The transactions of a volume that can be written.
-    fn journal(&self) -> Result<&Journal, VolumeError> {
+    fn journal(&self) -> Result<&dyn Journal, VolumeError> {
         let read_only = || VolumeError::ReadOnly(self.read_only.clone().unwrap_or_default());
-        self.journal.as_ref().ok_or_else(read_only)
+        self.journal.as_deref().ok_or_else(read_only)
     }
 
     /// Begins a handle that changes `blocks` at the most. The task has no handle yet.
@@ -157,7 +157,7 @@ impl Ext {
         if let Err(error) = &changed
             && !matches!(error, VolumeError::NoSpace { .. })
         {
-            self.journal()?.abort(&format!("a change failed halfway: {error}"));
+            self.journal()?.common().abort(&format!("a change failed halfway: {error}"));
         }
         changed
     }

@@ -77,7 +77,7 @@ impl Ext {
         let journals = self.journal_media.as_ref().map_or(Ok(None), |media| media.work(task.now()))?;
         let below = [volume, journals].into_iter().flatten().min();
         let Ok(journal) = self.journal() else { return Ok(below) };
-        if journal.aborted().is_some() {
+        if journal.common().aborted().is_some() {
             return Ok(below);
         }
         let every = self.settings.commit_ns;
@@ -101,7 +101,7 @@ impl Ext {
     /// Makes everything durable at its place, and marks the volume as clean.
     pub fn end(&self, task: &Task<'_>) -> Result<(), VolumeError> {
         if let Ok(journal) = self.journal() {
-            if let Some(why) = journal.aborted() {
+            if let Some(why) = journal.common().aborted() {
                 return Err(VolumeError::ReadOnly(why));
             }
             for node in self.nodes.held() {

@@ -4,7 +4,6 @@ use super::Ext;
 use super::allocation::space::KEPT_FOR_MAPS;
 use super::files::node::{File, Node, inode_of, number_of};
 use super::format::superblock::{OnErrors, state};
-use super::journal::Journal;
 use super::names::gates::{Gates, Seen};
 use super::settings::KIND;
 use crate::device::Account;
@@ -63,7 +62,7 @@ impl Ext {
             superblock.set16(58, before | state::ERRORS);
             (before & state::ERRORS != 0, superblock.on_errors() == OnErrors::ReadOnly)
         };
-        if !was_marked && journal.aborted().is_none() {
+        if !was_marked && journal.common().aborted().is_none() {
             // If this fails, the next mount learns nothing; the error itself is returned in any case.
             let _ = self.begin(task, 1).and_then(|handle| self.store_head(&handle, &mut self.head.enter(task)));
             if ends_writing {
@@ -71,7 +70,7 @@ impl Ext {
             }
         }
         if ends_writing {
-            journal.abort(&format!("{error}, and the volume has errors=remount-ro"));
+            journal.common().abort(&format!("{error}, and the volume has errors=remount-ro"));
         }
     }
 
@@ -455,7 +454,7 @@ impl Volume for Ext {
             let is_waiting = self.waiting.first().is_some();
             Ok(self
                 .journal()
-                .is_ok_and(|journal| journal.aborted().is_none() && (is_waiting || journal.begun().is_some())))
+                .is_ok_and(|journal| journal.common().aborted().is_none() && (is_waiting || journal.begun().is_some())))
         })
         .unwrap_or(false)
     }
@@ -485,7 +484,7 @@ impl Volume for Ext {
             }
             let mut received = Tally::default();
             received.add(Label::host(Content::Data), self.received_blocks.load(Ordering::Relaxed));
-            let counts = self.journal().map(Journal::counts).unwrap_or_default();
+            let counts = self.journal().map(|journal| journal.counts()).unwrap_or_default();
             let events = vec![
                 ("commits", counts.commits),
                 ("checkpoints", counts.checkpoints),
@@ -499,7 +498,7 @@ impl Volume for Ext {
 
     fn state(&self, call: &Call) -> Result<State, VolumeError> {
         self.turn(call, steps::NONE, |_| {
-            let aborted = self.journal().ok().and_then(Journal::aborted);
+            let aborted = self.journal().ok().and_then(|journal| journal.common().aborted());
             let (read_only, damage) = (self.read_only.clone().or(aborted), self.damage.clone());
             Ok(State { read_only, damage, has_lost_before: false })
         })

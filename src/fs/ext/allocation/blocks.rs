@@ -67,7 +67,7 @@ impl Kept<'_> {
         if !self.is_taken.replace(true)
             && let Ok(journal) = self.ext.journal()
         {
-            journal.unhold(self.run.start);
+            journal.common().unhold(self.run.start);
         }
     }
 }
@@ -99,7 +99,7 @@ impl Ext {
     pub fn keep_blocks(&self, task: &Task<'_>, goal: Goal, count: u32) -> Result<Kept<'_>, VolumeError> {
         let run = self.search(task, goal, count, &|group, run| {
             let first = self.shape.group_start(group);
-            self.journal()?.withhold(first + u64::from(run.start)..first + u64::from(run.end));
+            self.journal()?.common().withhold(first + u64::from(run.start)..first + u64::from(run.end));
             Ok(())
         })?;
         Ok(Kept { ext: self, run, is_taken: Cell::new(false) })
@@ -165,7 +165,7 @@ impl Ext {
         let mut bits = self.block_bitmap(task, group, &descriptor)?.to_vec();
         let first = self.shape.group_start(group);
         let blocks = first..first + self.shape.blocks_of_group(group);
-        let withheld = self.journal()?.withheld(blocks.clone());
+        let withheld = self.journal()?.common().withheld(blocks.clone());
         for range in withheld.into_iter().chain(self.windows.of_others(owner, &blocks)) {
             bits::put(&mut bits, (range.start - first) as u32..(range.end - first) as u32, true);
         }

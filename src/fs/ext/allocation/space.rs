@@ -61,11 +61,11 @@ impl Ext {
         let kept = if is_for_data { KEPT_FOR_MAPS + self.free.promised() / 64 } else { 0 };
         for is_last in [false, true] {
             let free = self.free.blocks.load(Ordering::SeqCst);
-            let usable = free.saturating_sub(journal.withheld_blocks() + kept);
+            let usable = free.saturating_sub(journal.common().withheld_blocks() + kept);
             if let Some(promise) = self.free.promise(blocks, usable) {
                 return Ok(promise);
             }
-            if is_last || journal.withheld_blocks() == 0 {
+            if is_last || journal.common().withheld_blocks() == 0 {
                 break;
             }
             journal.commit_freed(task)?;

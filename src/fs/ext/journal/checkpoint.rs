@@ -5,19 +5,19 @@
 //! freed while it is being written home is not used again before that is done.
 
 use super::home::Waiting;
-use super::transactions::{Journal, locked};
+use super::common::locked;
+use super::transactions::LoggedJournal;
 use super::{Transaction, TransactionId};
 use crate::fs::ext::media::Run;
 use crate::fs::volume::VolumeError;
 use crate::label::{Cause, Label};
 use crate::task::Task;
 use std::collections::BTreeMap;
-use std::sync::atomic::Ordering;
 
 /// Runs of blocks that are written home at the same time, each of 1 MiB at the most.
 const RUNS_AT_ONCE: usize = 32;
 
-impl Journal {
+impl LoggedJournal {
     /// Waits until what committed transactions have freed can be used: not before a checkpoint under way has ended.
     pub(super) fn wait_for_freed(&self, task: &Task<'_>) {
         let waits = !locked(&self.home).freed_late.is_empty();
@@ -40,7 +40,7 @@ impl Journal {
             return Ok(());
         }
         locked(&self.counts).checkpoints += 1;
-        let written = self.write_runs(task, &due).and_then(|()| Ok(self.media.flush(task)?));
+        let written = self.write_runs(task, &due).and_then(|()| Ok(self.common.media.flush(task)?));
         self.is_written(&due, written.is_ok());
         written
     }
@@ -57,13 +57,13 @@ impl Journal {
             }
             home.waiting.remove(block);
             if !running.blocks.contains_key(block) && !home.committing.contains(block) {
-                self.blocks.release(*block);
+                self.common.blocks.release(*block);
             }
         }
         let late = std::mem::take(&mut home.freed_late);
         drop(home);
         drop(running);
-        self.unhold_all(late);
+        self.common.unhold_all(late);
     }
 
     fn write_runs(&self, task: &Task<'_>, home: &BTreeMap<u64, Waiting>) -> Result<(), VolumeError> {
@@ -79,21 +79,10 @@ impl Journal {
             }
             runs.push(Run { first: *first, bytes, label: Label::first(Cause::Checkpoint, entry.content) });
             if runs.len() == RUNS_AT_ONCE {
-                self.media.write_runs(task, std::mem::take(&mut runs))?;
+                self.common.media.write_runs(task, std::mem::take(&mut runs))?;
             }
         }
-        Ok(self.media.write_runs(task, runs)?)
-    }
-
-    /// Does the checkpoint that is due, beside commits: writes home what the oldest transactions have changed, and lets them
-    /// go. Nothing, if somebody else is at it.
-    pub fn checkpoint(&self, task: &Task<'_>) -> Result<(), VolumeError> {
-        if self.is_checkpointing.swap(true, Ordering::SeqCst) {
-            return Ok(());
-        }
-        let done = self.checkpoint_due(task, None);
-        self.is_checkpointing.store(false, Ordering::SeqCst);
-        done
+        Ok(self.common.media.write_runs(task, runs)?)
     }
 
     /// Makes as much room in the log as is due, or as a transaction waits for.
@@ -103,10 +92,5 @@ impl Journal {
         let Some(last) = self.log.due(waiting) else { return Ok(()) };
         self.write_home(task, last)?;
         self.log.let_go(task, last.next(), false)
-    }
-
-    /// True if the log has so much that a checkpoint is due, which nobody does yet.
-    pub fn wants_checkpoint(&self) -> bool {
-        !self.is_checkpointing.load(Ordering::SeqCst) && self.log.due(None).is_some()
     }
 }

@@ -1,6 +1,6 @@
 //! A commit while a checkpoint is under way: on a device that makes calls while it serves a write.
 
-use super::{Journal, Log, Transaction, TransactionId};
+use super::{Journal, Log, LoggedJournal, Transaction, TransactionId};
 use crate::device::conv::Conventional;
 use crate::device::{Abilities, Account, BlockDevice, DeviceError, Lba};
 use crate::fs::ext::blocks::Blocks;
@@ -89,7 +89,7 @@ impl Abilities for Calling {
 
 /// A journal, its volume's device, and what the device calls at its next write.
 struct World {
-    journal: Arc<Journal>,
+    journal: Arc<LoggedJournal>,
     media: Arc<Media>,
     stored: Arc<Mutex<Vec<TransactionId>>>,
     hook: Arc<Mutex<Option<Hook>>>,
@@ -101,7 +101,7 @@ impl World {
         let device = Calling { device: Conventional::in_memory(64, BLOCK), hook: Arc::clone(&hook) };
         let media = Arc::new(Media::new(Box::new(device), BLOCK));
         let (log, blocks) = (Box::new(Memory(Arc::clone(&stored))), Arc::new(Blocks::new(None)));
-        let journal = Journal::new(log, Arc::clone(&media), blocks, TransactionId(1), Timestamp(0));
+        let journal = LoggedJournal::new(log, Arc::clone(&media), blocks, TransactionId(1), Timestamp(0));
         World { journal: Arc::new(journal), media, stored, hook }
     }
 
@@ -112,16 +112,16 @@ impl World {
     }
 }
 
-fn set(journal: &Journal, block: u64, byte: u8) {
+fn set(journal: &LoggedJournal, block: u64, byte: u8) {
     let task = Task::at(Time::ZERO);
     journal.begin(&task, 1).unwrap().set(block, Content::Metadata, vec![byte; BLOCK].into());
 }
 
-fn commit(journal: &Journal) {
+fn commit(journal: &LoggedJournal) {
     journal.commit(&Task::at(Time::ZERO), journal.running()).unwrap();
 }
 
-fn checkpoint(journal: &Journal) {
+fn checkpoint(journal: &LoggedJournal) {
     journal.checkpoint(&Task::at(Time::ZERO)).unwrap();
 }
 
@@ -157,13 +157,13 @@ fn a_block_that_is_freed_while_it_goes_home_is_not_used_before_it_is_there() {
         handle.free(12..13, true);
         handle.free(20..22, true);
         drop(handle);
-        assert_eq!(inside.withheld_blocks(), 3);
+        assert_eq!(inside.common().withheld_blocks(), 3);
         commit(&inside);
         // What is not on its way can be used from now on. Who used block 12 now would lose what it writes there.
-        assert!(inside.withheld(0..64).into_iter().eq([12].map(|block| block..block + 1)));
+        assert!(inside.common().withheld(0..64).into_iter().eq([12].map(|block| block..block + 1)));
     }));
     checkpoint(journal);
-    assert_eq!(journal.withheld_blocks(), 0, "it is there now");
+    assert_eq!(journal.common().withheld_blocks(), 0, "it is there now");
     assert!(world.hook.lock().unwrap().is_none(), "the device was written to");
     // A later checkpoint does not bring it back.
     world.media.write(&Task::at(Time::ZERO), 12, &[7; BLOCK], Label::host(Content::Data)).unwrap();

@@ -1,36 +1,49 @@
 //! The seam between the file system and its journal.
 //!
-//! Above it, [`Journal`] keeps the running transaction: handles begin, change blocks and end; a commit closes the
-//! transaction and has a [`Log`] store it; a checkpoint writes what the oldest transactions
-//! changed home, beside commits, and lets them go. Below it, a [`Log`]
-//! is where transactions are stored: `jbd2`, in the volume itself or on a device of its own. Another kind of log replaces
-//! [`Log`] alone.
+//! Above it, the file system begins a [`Handle`], changes blocks within it, and commits. Below it, a [`Journal`] makes the
+//! changes of all handles of a transaction durable together, and writes them home later. There are two:
+//!
+//! - [`LoggedJournal`] collects the changes of the running transaction and hands them to a [`Log`], which stores whole
+//!   transactions: `jbd2`, in the volume itself or on a device of its own. Another kind of log replaces [`Log`] alone.
+//! - [`NvmJournal`] copies each changed block into partitioned non-volatile memory when its handle ends, without a lock.
 //!
 //! | file | content |
 //! |---|---|
-//! | `mod` | what the two sides say to each other |
-//! | `transactions` | the running transaction, and commits |
-//! | `checkpoint` | what is committed goes home, beside commits |
-//! | `home` | the list of what is committed and not home yet |
+//! | `mod` | the seam: transactions, handles, what a journal does |
+//! | `handle` | changes that belong together |
+//! | `common` | what both journals keep: blocks that were freed, counts, why nothing is changed any more |
+//! | `transactions` | the running transaction, and commits to a log |
+//! | `checkpoint` | committed blocks go home, beside commits |
+//! | `home` | the list of committed blocks that are not home yet |
 //! | `jbd2` | a log in jbd2's format, in blocks of a device |
 //! | `place` | which blocks of which device |
+//! | `nvm/` | the journal in non-volatile memory |
 
 mod checkpoint;
 #[cfg(test)]
 mod checkpoint_tests;
+mod common;
+mod handle;
 mod home;
 mod jbd2;
+mod nvm;
 mod place;
 mod transactions;
 
+pub use common::Counts;
+pub use handle::Handle;
 pub use jbd2::Jbd2;
+pub use nvm::{NvmJournal, NvmOptions};
 pub use place::LogPlace;
-pub use transactions::{Handle, Journal};
+pub use transactions::LoggedJournal;
 
 use super::blocks::Bytes;
 use crate::fs::volume::VolumeError;
 use crate::label::Content;
 use crate::task::Task;
+use crate::time::Time;
+use common::Common;
+use std::ops::Range;
 
 /// The number of a transaction. Numbers go round after 2^32.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,6 +97,56 @@ pub trait Log: Send + Sync {
     /// What the transactions before `next` have changed is home, and durable there: lets them go. `is_closed`: they are all,
     /// and none follows in this mount. Others may be stored at the same time.
     fn let_go(&self, task: &Task<'_>, next: TransactionId, is_closed: bool) -> Result<(), VolumeError>;
+}
+
+/// Makes the changes of handles durable, transaction by transaction.
+pub trait Journal: Send + Sync {
+    /// The most blocks that a handle may promise to change.
+    fn most_blocks(&self) -> usize;
+
+    /// Begins a handle that changes `blocks` at the most. May wait for a commit or a checkpoint. The task has no handle
+    /// yet.
+    ///
+    /// # Errors
+    ///
+    /// A commit or a change has failed: then nothing more is changed.
+    fn begin<'j>(&'j self, task: &'j Task<'j>, blocks: usize) -> Result<Handle<'j>, VolumeError>;
+
+    /// The running transaction.
+    fn running(&self) -> TransactionId;
+
+    /// When the running transaction began, if it has changed something.
+    fn begun(&self) -> Option<Time>;
+
+    /// Makes a transaction durable, unless it is. The task has no handle.
+    fn commit(&self, task: &Task<'_>, id: TransactionId) -> Result<(), VolumeError>;
+
+    /// Commits the running transaction, and waits until what it has freed can be used. The task has no handle.
+    fn commit_freed(&self, task: &Task<'_>) -> Result<(), VolumeError>;
+
+    /// True if a checkpoint is due, which nobody does yet.
+    fn wants_checkpoint(&self) -> bool;
+
+    /// Does a part of the checkpoint that is due, beside commits. Nothing, if others are at it.
+    fn checkpoint(&self, task: &Task<'_>) -> Result<(), VolumeError>;
+
+    /// Commits what has changed, writes all of it home, and closes the journal. Nobody begins a handle any more.
+    fn end(&self, task: &Task<'_>) -> Result<(), VolumeError>;
+
+    /// What every journal keeps.
+    fn common(&self) -> &Common;
+
+    /// Counts since the mount.
+    fn counts(&self) -> Counts;
+
+    /// A handle will change a block.
+    fn joins(&self, handle: &Handle<'_>, block: u64, content: Content);
+
+    /// A handle has freed blocks. `is_logged`: they may be in the journal, which must not bring them back.
+    fn frees(&self, handle: &Handle<'_>, range: Range<u64>, is_logged: bool);
+
+    /// A handle ends: it changes nothing more.
+    fn leaves(&self, handle: &mut Handle<'_>);
 }
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ use crate::fs::ext::format::log::feature;
 use crate::fs::ext::format::shape::Shape;
 use crate::fs::ext::format::superblock::{LENGTH, MAGIC, PLACE, Superblock, state};
 use crate::fs::ext::inspect::uuid;
-use crate::fs::ext::journal::{Jbd2, Journal, Log, TransactionId};
+use crate::fs::ext::journal::{Jbd2, Log, LoggedJournal, TransactionId};
 use crate::fs::ext::media::{Below, Media};
 use crate::fs::ext::{Ext, ExtSettings};
 use crate::fs::station::{Access, Mounting};
@@ -238,7 +238,7 @@ impl Ext {
             )));
         }
         let (media, blocks) = (Arc::clone(&self.media), Arc::clone(&self.blocks));
-        self.journal = Some(Journal::new(Box::new(jbd2), media, blocks, next, self.origin));
+        self.journal = Some(Box::new(LoggedJournal::new(Box::new(jbd2), media, blocks, next, self.origin)));
         Ok(self.mark_superblock(task, true)?)
     }
 

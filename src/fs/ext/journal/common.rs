@@ -1,0 +1,95 @@
+//! What every journal keeps: blocks that were freed and may not be used yet, counts, and why nothing is changed any more.
+
+use crate::fs::ext::blocks::Blocks;
+use crate::fs::ext::media::Media;
+use crate::fs::volume::{Timestamp, VolumeError};
+use crate::time::Time;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Counts since the mount.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Counts {
+    pub commits: u64,
+    pub checkpoints: u64,
+    pub logged_blocks: u64,
+    pub revokes: u64,
+    /// Commits, or handles, that waited for a checkpoint because the journal had no room.
+    pub waits: u64,
+}
+
+pub(super) fn locked<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Between two changes of what is behind these locks nothing can panic.
+    lock.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What every journal keeps.
+pub struct Common {
+    pub(super) media: Arc<Media>,
+    pub(super) blocks: Arc<Blocks>,
+    /// Blocks that were freed, and may not be used before the transaction that freed them is committed: first and end.
+    withheld: Mutex<BTreeMap<u64, u64>>,
+    /// Nothing is changed or committed any more, for a reason. The flag alone is looked at where nothing has failed.
+    is_aborted: AtomicBool,
+    aborted: Mutex<Option<String>>,
+    /// The time on the wall clock at [`Time::ZERO`].
+    origin: Timestamp,
+}
+
+impl Common {
+    pub(super) fn new(media: Arc<Media>, blocks: Arc<Blocks>, origin: Timestamp) -> Common {
+        Common { media, blocks, withheld: Mutex::default(), is_aborted: AtomicBool::new(false), aborted: Mutex::default(), origin }
+    }
+
+    /// Nanoseconds on the wall clock.
+    pub(super) fn wall_ns(&self, at: Time) -> i64 {
+        self.origin.0.saturating_add(i64::try_from(at.0).unwrap_or(i64::MAX))
+    }
+
+    /// Keeps blocks from being used.
+    pub fn withhold(&self, range: Range<u64>) {
+        locked(&self.withheld).insert(range.start, range.end);
+    }
+
+    /// Lets blocks be used again that were kept from it.
+    pub fn unhold(&self, start: u64) {
+        self.unhold_all([start]);
+    }
+
+    pub(super) fn unhold_all(&self, starts: impl IntoIterator<Item = u64>) {
+        let mut withheld = locked(&self.withheld);
+        for start in starts {
+            withheld.remove(&start);
+        }
+    }
+
+    /// The parts of a range of blocks that may not be used yet.
+    pub fn withheld(&self, range: Range<u64>) -> Vec<Range<u64>> {
+        let withheld = locked(&self.withheld);
+        let before = withheld.range(..range.start).next_back().filter(|(_, end)| **end > range.start);
+        let all = before.into_iter().chain(withheld.range(range.start..range.end));
+        all.map(|(first, end)| *first.max(&range.start)..*end.min(&range.end)).collect()
+    }
+
+    /// The number of blocks that were freed and may not be used yet.
+    pub fn withheld_blocks(&self) -> u64 {
+        locked(&self.withheld).iter().map(|(first, end)| end - first).sum()
+    }
+
+    /// Nothing more is changed or committed, for this reason.
+    pub fn abort(&self, why: &str) {
+        locked(&self.aborted).get_or_insert_with(|| why.to_string());
+        self.is_aborted.store(true, Ordering::Release);
+    }
+
+    /// Why nothing more is changed, if so.
+    pub fn aborted(&self) -> Option<String> {
+        if self.is_aborted.load(Ordering::Acquire) { locked(&self.aborted).clone() } else { None }
+    }
+
+    pub(super) fn check(&self) -> Result<(), VolumeError> {
+        self.aborted().map_or(Ok(()), |why| Err(VolumeError::ReadOnly(why)))
+    }
+}

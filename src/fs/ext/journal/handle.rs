@@ -1,0 +1,74 @@
+//! Handles: changes that are committed together.
+
+use super::{Journal, TransactionId};
+use crate::fs::ext::blocks::Bytes;
+use crate::label::Content;
+use crate::task::{ReadGuard, Task};
+use std::cell::RefCell;
+use std::ops::Range;
+
+/// A part of the running transaction: changes that are committed together. It ends when it is dropped.
+pub struct Handle<'j> {
+    journal: &'j dyn Journal,
+    /// The task that has begun it.
+    pub task: &'j Task<'j>,
+    /// The transaction.
+    pub id: TransactionId,
+    promised: usize,
+    /// What it has done, for a journal that asks when it ends.
+    pub(super) done: RefCell<Done>,
+    /// The transaction cannot be closed before this is dropped.
+    pub(super) open: Option<ReadGuard<'j, ()>>,
+}
+
+/// The changes of a handle, in their order; a block may be there more than once.
+#[derive(Default)]
+pub(super) struct Done {
+    pub(super) changed: Vec<(u64, Content)>,
+    pub(super) freed: Vec<Range<u64>>,
+    /// Those of the freed blocks that may be in the journal.
+    pub(super) revoked: Vec<Range<u64>>,
+}
+
+impl<'j> Handle<'j> {
+    pub(super) fn new(
+        journal: &'j dyn Journal,
+        task: &'j Task<'j>,
+        id: TransactionId,
+        promised: usize,
+        open: ReadGuard<'j, ()>,
+    ) -> Handle<'j> {
+        Handle { journal, task, id, promised, done: RefCell::default(), open: Some(open) }
+    }
+
+    /// A block will be changed, which is in memory. False if it has left memory meanwhile: it must be read again.
+    pub fn change(&self, block: u64, content: Content, change: impl FnOnce(&mut [u8])) -> bool {
+        self.journal.joins(self, block, content);
+        self.journal.common().blocks.change(block, change)
+    }
+
+    /// A block is new: whatever it was, these are its bytes.
+    pub fn set(&self, block: u64, content: Content, bytes: Bytes) {
+        self.journal.joins(self, block, content);
+        self.journal.common().blocks.set(block, bytes);
+    }
+
+    /// Blocks are free from now on, and can be used once this is committed. `is_logged`: they may be in the journal, which
+    /// must not bring them back.
+    pub fn free(&self, range: Range<u64>, is_logged: bool) {
+        self.journal.frees(self, range.clone(), is_logged);
+        self.journal.common().withhold(range);
+    }
+
+    /// Blocks that this handle may still change.
+    pub fn promised(&self) -> usize {
+        self.promised
+    }
+}
+
+impl Drop for Handle<'_> {
+    fn drop(&mut self) {
+        let journal = self.journal;
+        journal.leaves(self);
+    }
+}

@@ -1,0 +1,366 @@
+//! The journal in partitioned non-volatile memory (Park, Lee, Han, "Design and Implementation of NVM-based Concurrent
+//! Journaling Scheme", JKCA 21(7), 2021), with what the paper leaves open: docs/decisions/0012 has each point.
+//!
+//! ```text
+//!  threads          handle ends: snapshot of each changed block, a slot in its partition by one atomic addition,
+//!   │ │ │           copy, fence, flag                                              no lock from here on
+//!   ▼ ▼ ▼
+//!  partition 0 ▓▓▓▓▓▓▒▒░░░░   partition 1 ▓▓▓▓▒▒▒░░░   ...      ▓ committed  ▒ complete  ░ free
+//!       │           commit: cut = tails of all partitions; all flags below it; record; done
+//!       ▼
+//!  checkpoint threads, one for each partition: newest committed image of each block home; flush; record; recycle
+//! ```
+//!
+//! | file | content |
+//! |---|---|
+//! | `mod` | handles and commits |
+//! | `ring` | the slots of a partition, without locks; credits |
+//! | `layout` | what lies in the region |
+//! | `storing` | a handle's blocks into their slots |
+//! | `checkpoint` | rounds of the checkpoint threads |
+//! | `recovery` | what a region holds after a crash |
+//! | `atomic` | the atomics, or a model checker's |
+
+mod atomic;
+mod checkpoint;
+mod layout;
+mod recovery;
+mod ring;
+#[cfg(all(test, feature = "checked-slots"))]
+mod ring_models;
+mod storing;
+#[cfg(test)]
+mod tests;
+
+pub use layout::Hash;
+pub use recovery::{FoundRegion, Replayable};
+
+use super::common::{Common, Counts, locked};
+use super::{Handle, Journal, TransactionId};
+use crate::device::nvm::Nvm;
+use crate::fs::ext::blocks::Blocks;
+use crate::fs::ext::media::Media;
+use crate::fs::volume::{Timestamp, VolumeError};
+use crate::label::Content;
+use crate::task::{SharedGate, Step, Task};
+use crate::time::Time;
+use atomic::relax;
+use checkpoint::Checkpoints;
+use layout::{COMMIT_RECORDS, Record, Shape, Superblock};
+use ring::{Credits, Ring};
+use std::ops::Range;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::sync::{Arc, Mutex};
+
+/// How commits and checkpoints proceed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scheme {
+    /// Commits look at the flags themselves; a checkpoint covers many commits, when the region is half full.
+    Helping,
+    /// As the paper has it: a thread for each partition looks at the flags; a checkpoint of each commit, in order.
+    Paper,
+}
+
+/// The options of the journal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NvmOptions {
+    pub partitions: u32,
+    pub hash: Hash,
+    pub scheme: Scheme,
+    /// Threads of a checkpoint.
+    pub checkpointers: u32,
+    /// A region with other options is formatted anew once it is replayed.
+    pub renews: bool,
+}
+
+/// Nothing has begun.
+const NEVER: u64 = u64::MAX;
+/// Slots that handles may take beyond their promise, for freed blocks.
+const FOR_REVOKES: usize = 4;
+/// Cuts of closed transactions that are kept for checkpoints that go by commits.
+const CUTS: usize = 1024;
+
+/// A journal in partitioned non-volatile memory.
+pub struct NvmJournal {
+    common: Common,
+    nvm: Arc<dyn Nvm>,
+    superblock: Superblock,
+    scheme: Scheme,
+    rings: Vec<Ring>,
+    credits: Credits,
+    /// Handles are its readers; who closes a transaction is alone.
+    open: SharedGate<()>,
+    /// The running transaction.
+    running: AtomicU32,
+    begun: AtomicU64,
+    /// The last transaction that is durable, and since when.
+    durable: AtomicU32,
+    durable_at: AtomicU64,
+    /// The cuts of the last closed transactions, one behind the other, by transaction.
+    cuts: Vec<AtomicU64>,
+    /// Ranges that transactions have freed which are not durable yet.
+    freed: Mutex<Vec<(TransactionId, Range<u64>)>>,
+    checkpoints: Checkpoints,
+    counts: AtomicCounts,
+}
+
+#[derive(Default)]
+struct AtomicCounts {
+    commits: AtomicU64,
+    checkpoints: AtomicU64,
+    logged_blocks: AtomicU64,
+    revokes: AtomicU64,
+    waits: AtomicU64,
+}
+
+/// Freed blocks that may be in the journal.
+#[derive(Clone, Debug)]
+struct Revoked {
+    transaction: TransactionId,
+    version: u64,
+    ranges: Vec<Range<u64>>,
+}
+
+impl NvmJournal {
+    /// Begins with an empty region that has this superblock, which says that it is in use from now on.
+    pub fn new(
+        nvm: Arc<dyn Nvm>,
+        superblock: Superblock,
+        options: &NvmOptions,
+        (media, blocks): (Arc<Media>, Arc<Blocks>),
+        origin: Timestamp,
+    ) -> NvmJournal {
+        let (shape, next) = (superblock.shape, superblock.next);
+        let last = next.wrapping_sub(1);
+        NvmJournal {
+            common: Common::new(media, blocks, origin),
+            nvm,
+            superblock,
+            scheme: options.scheme,
+            rings: (0..shape.partitions).map(|_| Ring::new(shape.slots as usize)).collect(),
+            credits: Credits::new(shape.slots),
+            open: SharedGate::new("transaction", ()),
+            running: AtomicU32::new(next),
+            begun: AtomicU64::new(NEVER),
+            durable: AtomicU32::new(last),
+            durable_at: AtomicU64::new(0),
+            cuts: (0..CUTS * shape.partitions as usize).map(|_| AtomicU64::new(0)).collect(),
+            freed: Mutex::default(),
+            checkpoints: Checkpoints::new(options.checkpointers, TransactionId(last), shape.partitions as usize),
+            counts: AtomicCounts::default(),
+        }
+    }
+
+    fn shape(&self) -> &Shape {
+        &self.superblock.shape
+    }
+
+    fn durable(&self) -> TransactionId {
+        TransactionId(self.durable.load(Acquire))
+    }
+
+    fn is_durable(&self, id: TransactionId) -> bool {
+        !id.is_after(self.durable())
+    }
+
+    /// The cut of a closed transaction, which is one of the last [`CUTS`].
+    fn cut(&self, id: TransactionId) -> Vec<u64> {
+        let first = id.0 as usize % CUTS * self.rings.len();
+        self.cuts[first..first + self.rings.len()].iter().map(|cut| cut.load(Acquire)).collect()
+    }
+
+    /// Closes a transaction, if it is the running one: waits until its handles have ended, and takes the tails of all
+    /// partitions, below which are all of its slots. True if this call has closed it.
+    fn close(&self, task: &Task<'_>, id: TransactionId) -> bool {
+        let _alone = self.open.write(task);
+        if self.running() != id {
+            return false;
+        }
+        let first = id.0 as usize % CUTS * self.rings.len();
+        for (ring, cut) in self.rings.iter().zip(&self.cuts[first..]) {
+            cut.store(ring.tail(), Release);
+        }
+        task.spend(Step::LineShared, self.rings.len() as u64);
+        self.begun.store(NEVER, Relaxed);
+        self.running.store(id.next().0, Release);
+        true
+    }
+
+    /// Makes a closed transaction durable: all slots below its cut are complete, and then the record says so. Others do
+    /// so with earlier and later transactions at the same time; a record covers all before it, since cuts never go back.
+    fn store_commit(&self, task: &Task<'_>, id: TransactionId) {
+        let cut = self.cut(id);
+        for (ring, end) in self.rings.iter().zip(&cut) {
+            while ring.check(*end) < *end {
+                relax();
+            }
+        }
+        // The record that this one is written over must not be the only one that covers somebody's commit.
+        while id.0.wrapping_sub(self.durable.load(Acquire)) >= COMMIT_RECORDS as u32 {
+            relax();
+        }
+        let begun = task.now();
+        let record = Record { generation: self.superblock.generation, transaction: id.0, cut };
+        let bytes = record.commit(&*self.nvm);
+        task.spend(Step::LineShared, self.rings.len() as u64);
+        let done = self.nvm.stored_by(begun, bytes).max(task.now());
+        self.is_stored(id, done);
+        task.wait_until(done);
+    }
+
+    /// A transaction is durable, with all before it.
+    fn is_stored(&self, id: TransactionId, at: Time) {
+        let later = |durable| id.is_after(TransactionId(durable)).then_some(id.0);
+        self.durable_at.fetch_max(at.0, AcqRel);
+        let _ = self.durable.fetch_update(AcqRel, Acquire, later);
+        self.counts.commits.fetch_add(1, Relaxed);
+        let usable: Vec<Range<u64>> = {
+            let mut freed = locked(&self.freed);
+            let (durable, left) = freed.drain(..).partition(|(freed_by, _)| self.is_durable(*freed_by));
+            *freed = left;
+            let durable: Vec<(TransactionId, Range<u64>)> = durable;
+            durable.into_iter().map(|(_, range)| range).collect()
+        };
+        let usable = self.checkpoints.keep_late(usable);
+        self.common.unhold_all(usable);
+    }
+
+    /// Waits until a closed transaction is durable, which another thread sees to.
+    fn wait_for(&self, task: &Task<'_>, id: TransactionId) -> Result<(), VolumeError> {
+        while !self.is_durable(id) {
+            self.common.check()?;
+            relax();
+        }
+        task.wait_until(Time(self.durable_at.load(Acquire)));
+        Ok(())
+    }
+
+    /// Makes room for a handle that found none: commits, if what has changed takes it up, and waits for a checkpoint.
+    fn make_room(&self, task: &Task<'_>, blocks: usize) -> Result<(), VolumeError> {
+        if self.renew_credits(blocks) {
+            return Ok(());
+        }
+        self.counts.waits.fetch_add(1, Relaxed);
+        self.commit(task, self.running())?;
+        self.checkpoint_now(task)?;
+        self.renew_credits(blocks);
+        Ok(())
+    }
+
+    /// Takes what is free into the credits; true if there are so many now.
+    fn renew_credits(&self, blocks: usize) -> bool {
+        self.checkpoints.alone(|| self.credits.renew(self.rings.iter()));
+        self.credits.reserve(blocks) && {
+            self.credits.give_back(blocks, 0);
+            true
+        }
+    }
+}
+
+impl Journal for NvmJournal {
+    fn most_blocks(&self) -> usize {
+        (self.shape().slots / 4) as usize - FOR_REVOKES
+    }
+
+    fn begin<'j>(&'j self, task: &'j Task<'j>, blocks: usize) -> Result<Handle<'j>, VolumeError> {
+        let most = self.most_blocks();
+        debug_assert!(blocks <= most, "{blocks} blocks of {most}: whoever changes more does it in pieces");
+        self.common.check()?;
+        while !self.credits.reserve(blocks + FOR_REVOKES) {
+            self.make_room(task, blocks + FOR_REVOKES)?;
+            self.common.check()?;
+        }
+        task.spend(Step::LineShared, 1);
+        let open = self.open.read(task);
+        if self.begun.load(Relaxed) == NEVER {
+            self.begun.fetch_min(task.now().0, Relaxed);
+        }
+        Ok(Handle::new(self, task, self.running(), blocks, open))
+    }
+
+    fn running(&self) -> TransactionId {
+        TransactionId(self.running.load(Acquire))
+    }
+
+    fn begun(&self) -> Option<Time> {
+        Some(self.begun.load(Relaxed)).filter(|begun| *begun != NEVER).map(Time)
+    }
+
+    fn commit(&self, task: &Task<'_>, id: TransactionId) -> Result<(), VolumeError> {
+        self.common.check()?;
+        if self.is_durable(id) {
+            return Ok(());
+        }
+        if self.running() == id {
+            if self.begun().is_none() {
+                return Ok(());
+            }
+            if self.close(task, id) {
+                self.store_commit(task, id);
+                return self.common.check();
+            }
+        }
+        self.wait_for(task, id)
+    }
+
+    fn commit_freed(&self, task: &Task<'_>) -> Result<(), VolumeError> {
+        self.commit(task, self.running())?;
+        if self.checkpoints.holds_freed() {
+            self.finish_round(task)?;
+        }
+        Ok(())
+    }
+
+    fn wants_checkpoint(&self) -> bool {
+        self.is_checkpoint_due()
+    }
+
+    fn checkpoint(&self, task: &Task<'_>) -> Result<(), VolumeError> {
+        self.checkpoint_a_piece(task)
+    }
+
+    fn end(&self, task: &Task<'_>) -> Result<(), VolumeError> {
+        self.commit(task, self.running())?;
+        while self.rings.iter().any(|ring| ring.used() > 0) {
+            self.checkpoint_now(task)?;
+        }
+        let superblock = Superblock {
+            sequence: self.superblock.sequence + 1,
+            is_in_use: false,
+            next: self.running().0,
+            ..self.superblock
+        };
+        superblock.write(&*self.nvm);
+        Ok(())
+    }
+
+    fn common(&self) -> &Common {
+        &self.common
+    }
+
+    fn counts(&self) -> Counts {
+        let AtomicCounts { commits, checkpoints, logged_blocks, revokes, waits } = &self.counts;
+        let [commits, checkpoints, logged_blocks, revokes, waits] =
+            [commits, checkpoints, logged_blocks, revokes, waits].map(|count| count.load(Relaxed));
+        Counts { commits, checkpoints, logged_blocks, revokes, waits }
+    }
+
+    fn joins(&self, handle: &Handle<'_>, block: u64, content: Content) {
+        handle.done.borrow_mut().changed.push((block, content));
+    }
+
+    fn frees(&self, handle: &Handle<'_>, range: Range<u64>, is_logged: bool) {
+        let mut done = handle.done.borrow_mut();
+        done.freed.push(range.clone());
+        if is_logged {
+            done.changed.retain(|(block, _)| !range.contains(block));
+            range.clone().for_each(|block| self.common.blocks.forget(block));
+            done.revoked.push(range);
+        }
+    }
+
+    fn leaves(&self, handle: &mut Handle<'_>) {
+        self.store_handle(handle);
+    }
+}

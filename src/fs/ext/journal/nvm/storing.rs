@@ -1,0 +1,126 @@
+//! A handle ends: what it has changed is copied into slots.
+//!
+//! 1. Behind the gate of the running transaction: a snapshot of each changed block, and a slot for it in its partition.
+//! 2. The handle leaves the gate: the transaction can be closed while the copies are made.
+//! 3. Each snapshot is copied into its slot; one fence; then the flags.
+//!
+//! A snapshot costs no copy: the bytes of a block are shared, and copied if it is changed meanwhile. It carries the version
+//! of the block, so that the newest of several images is known whatever their slots (J5).
+
+use super::layout::{Header, MOST_RANGES, ranges_to_bytes};
+use super::ring::{Entry, Kept};
+use super::{FOR_REVOKES, NvmJournal, Revoked};
+use crate::fs::ext::blocks::Bytes;
+use crate::fs::ext::journal::common::locked;
+use crate::fs::ext::journal::handle::Done;
+use crate::fs::ext::journal::{Handle, TransactionId};
+use crate::label::Content;
+use crate::task::{Step, Task};
+use std::sync::atomic::Ordering::Relaxed;
+
+/// A slot that a handle has taken, and what goes there.
+struct Taken {
+    partition: u32,
+    index: u64,
+    entry: Entry,
+    bytes: Bytes,
+}
+
+impl NvmJournal {
+    /// Stores what a handle has done, and lets it go.
+    pub(super) fn store_handle(&self, handle: &mut Handle<'_>) {
+        let reserved = handle.promised() + FOR_REVOKES;
+        if std::thread::panicking() {
+            self.common.abort("a thread has panicked in the middle of a change");
+            handle.open = None;
+            self.credits.give_back(reserved, 0);
+            return;
+        }
+        let done = std::mem::take(handle.done.get_mut());
+        let taken = self.take_slots(handle.task, handle.id, done);
+        handle.open = None;
+        self.store_slots(handle.task, handle.id, &taken);
+        assert!(taken.len() <= reserved, "{} slots are taken, and {reserved} were reserved", taken.len());
+        self.credits.give_back(reserved, taken.len());
+        handle.task.spend(Step::LineShared, 2);
+    }
+
+    /// Takes a slot for each changed block, and for what was freed.
+    fn take_slots(&self, task: &Task<'_>, id: TransactionId, done: Done) -> Vec<Taken> {
+        let Done { mut changed, freed, revoked } = done;
+        if !freed.is_empty() {
+            locked(&self.freed).extend(freed.into_iter().map(|range| (id, range)));
+        }
+        changed.sort_unstable_by_key(|(block, _)| *block);
+        changed.dedup_by_key(|(block, _)| *block);
+        let mut taken: Vec<Taken> = Vec::with_capacity(changed.len() + 1);
+        for (block, content) in changed {
+            // One that has gone was freed by another handle since.
+            let Some((bytes, version)) = self.common.blocks.snapshot(block) else { continue };
+            let partition = self.shape().partition_of(block);
+            let what = Kept::Image(if content == Content::Metadata { content } else { Content::Data });
+            taken.push(Taken { partition, index: 0, entry: Entry { block, version, what }, bytes });
+        }
+        for ranges in revoked.chunks(MOST_RANGES) {
+            let version = self.common.blocks.next_version();
+            self.counts.revokes.fetch_add(ranges.iter().map(|range| range.end - range.start).sum(), Relaxed);
+            self.checkpoints.revoke(Revoked { transaction: id, version, ranges: ranges.to_vec() });
+            // Any partition will do: all of them recycle the slots of the same transactions at once.
+            let partition = self.shape().partition_of(ranges[0].start);
+            let bytes = if self.common.media.holds_stamps() { Bytes::default() } else { ranges_to_bytes(ranges).into() };
+            let entry = Entry { block: ranges.len() as u64, version, what: Kept::Revoke };
+            taken.push(Taken { partition, index: 0, entry, bytes });
+        }
+        taken.sort_by_key(|taken| taken.partition);
+        for slots in taken.chunk_by_mut(|one, other| one.partition == other.partition) {
+            let indexes = self.rings[slots[0].partition as usize].take(slots.len() as u64);
+            task.spend(Step::LineShared, 1);
+            slots.iter_mut().zip(indexes).for_each(|(slot, index)| slot.index = index);
+        }
+        taken
+    }
+
+    /// Copies into the slots, makes that durable, and says so.
+    fn store_slots(&self, task: &Task<'_>, id: TransactionId, taken: &[Taken]) {
+        if taken.is_empty() {
+            return;
+        }
+        let (shape, begun) = (self.shape(), task.now());
+        let mut stored_bytes = 0;
+        for Taken { partition, index, entry, bytes } in taken {
+            let stamp;
+            let data: &[u8] = match entry.what {
+                // A block of metadata is a stamp where stamps stand for blocks.
+                Kept::Image(Content::Metadata) if self.common.media.holds_stamps() => {
+                    stamp = crc32c::crc32c(bytes).to_le_bytes();
+                    &stamp
+                }
+                _ => bytes,
+            };
+            let header = Header {
+                index: *index,
+                block: entry.block,
+                version: entry.version,
+                transaction: id.0,
+                what: entry.what,
+                generation: self.superblock.generation,
+                length: data.len() as u32,
+            };
+            let slot = self.rings[*partition as usize].place(*index);
+            header.store(&*self.nvm, shape.header(*partition, slot), shape.data(*partition, slot), data);
+            stored_bytes += match entry.what {
+                Kept::Image(_) => 64 + u64::from(shape.block_bytes),
+                Kept::Revoke => 64 + 16 * entry.block,
+            };
+        }
+        self.nvm.fence();
+        for Taken { partition, index, entry, .. } in taken {
+            self.rings[*partition as usize].complete(*index, *entry);
+        }
+        let images = taken.iter().filter(|taken| taken.entry.what != Kept::Revoke).count() as u64;
+        self.counts.logged_blocks.fetch_add(images, Relaxed);
+        task.spend(Step::BlockStored, images);
+        // The handle is gone, and nothing is waited for here: the time goes on where the task is asked next.
+        task.pass_until(self.nvm.stored_by(begun, stored_bytes));
+    }
+}

@@ -1,0 +1,1 @@
+//! The journal on memory whose lines may be lost.
