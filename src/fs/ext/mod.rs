@@ -9,6 +9,7 @@
 //! | `blocks` | blocks in memory |
 //! | `journal` | transactions, and the log that stores them |
 //! | `journal_device` | a device that the journal has for itself: made, and found |
+//! | `nvm_region` | a journal in non-volatile memory: found, begun, and left |
 //! | `files` | inodes, maps, bytes, extended attributes |
 //! | `names` | directories |
 //! | `allocation` | free blocks and inodes |
@@ -29,6 +30,7 @@ mod journal_device;
 mod make;
 mod media;
 mod names;
+mod nvm_region;
 mod recovery;
 mod settings;
 mod station;
@@ -55,6 +57,7 @@ use format::inode::Inode;
 use format::shape::Shape;
 use journal::{Handle, Journal};
 use media::Media;
+use nvm_region::RegionBelow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
@@ -64,6 +67,8 @@ pub struct Ext {
     media: Arc<Media>,
     /// The device that the journal has for itself.
     journal_media: Option<Arc<Media>>,
+    /// The memory in which the journal is.
+    region: Option<RegionBelow>,
     blocks: Arc<Blocks>,
     /// The page cache: clean pages of files, by their blocks on the volume. Who reads or writes one is behind the gate of
     /// its file. A block that is freed may stay: it is written before it is read for another file.

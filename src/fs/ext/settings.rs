@@ -1,5 +1,6 @@
 //! The options of `ext`.
 
+use super::journal::{Hash, NvmOptions, Scheme};
 use crate::expression::{Choice, ExpressionError, Kind, OptionKind, Settings, Term, Values, words};
 
 /// The station.
@@ -55,8 +56,63 @@ pub static KIND: Kind = Kind {
             default: "",
             about: "the journal of a new volume (not set: 4M to 128M, by the volume's size; of its own device 128M, or all)",
         },
+        OptionKind {
+            name: "journal",
+            values: Values::Choice(words::<JournalKind>),
+            default: "",
+            about: "where the journal is (not set: on the second device, or inline if there is none)",
+        },
+        OptionKind {
+            name: "partitions",
+            values: Values::Count(1, 64),
+            default: "",
+            about: "journal=nvm: partitions of the region (not set: those it has; 8 of a new one)",
+        },
+        OptionKind {
+            name: "hash",
+            values: Values::Choice(words::<Hash>),
+            default: "",
+            about: "journal=nvm: what gives a block its partition (not set: that of the region; modulo in a new one)",
+        },
+        OptionKind {
+            name: "scheme",
+            values: Values::Choice(words::<Scheme>),
+            default: "helping",
+            about: "journal=nvm: how commits and checkpoints proceed",
+        },
+        OptionKind {
+            name: "checkpointers",
+            values: Values::Count(1, 64),
+            default: "",
+            about: "journal=nvm: threads of a checkpoint (not set: one for each partition)",
+        },
+        OptionKind {
+            name: "renew",
+            values: Values::Switch,
+            default: "off",
+            about: "journal=nvm: format a region that has another shape, is damaged, or has what is not home of another volume",
+        },
     ],
 };
+
+/// Where the journal is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JournalKind {
+    /// In a file of the volume.
+    Inline,
+    /// In non-volatile memory.
+    Nvm,
+}
+
+impl Choice for JournalKind {
+    const WORDS: &'static [(&'static str, Self, &'static str)] = &[
+        ("inline", JournalKind::Inline, "in the volume"),
+        ("nvm", JournalKind::Nvm, "in partitioned non-volatile memory: the second device, such as +nvm:image=FILE"),
+    ];
+}
+
+/// The options of a journal in non-volatile memory.
+const OF_NVM: [&str; 5] = ["partitions", "hash", "scheme", "checkpointers", "renew"];
 
 /// What the journal does with the bytes of files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,6 +154,14 @@ pub struct ExtSettings {
     pub block_bytes: u64,
     /// Bytes of the journal of a new volume; `None` for what suits its size.
     pub journal_bytes: Option<u64>,
+    /// Where the journal is; `None` if the devices say so.
+    pub journal: Option<JournalKind>,
+    /// Those of a journal in non-volatile memory.
+    pub nvm: NvmOptions,
+    /// `data=` was not given: a journal in non-volatile memory takes the bytes of files, too.
+    pub is_data_open: bool,
+    /// The first option that only a journal in non-volatile memory has.
+    pub of_nvm: Option<&'static str>,
 }
 
 impl ExtSettings {
@@ -108,7 +172,24 @@ impl ExtSettings {
         if !block_bytes.is_power_of_two() {
             return Err(settings.error("block", "not a size of blocks".to_string(), "write 1K, 2K or 4K".to_string()));
         }
+        let journal = settings.is_set("journal").then(|| settings.choice::<JournalKind>("journal"));
+        let of_nvm = OF_NVM.into_iter().find(|option| settings.is_given(option));
+        if let (Some(JournalKind::Inline), Some(option)) = (journal, of_nvm) {
+            let message = format!("{option}= is of a journal in non-volatile memory");
+            return Err(settings.error(option, message, "leave it out, or take journal=nvm".to_string()));
+        }
+        let count = |option| settings.is_set(option).then(|| settings.count(option) as u32);
         Ok(ExtSettings {
+            journal,
+            is_data_open: !settings.is_given("data"),
+            of_nvm,
+            nvm: NvmOptions {
+                partitions: count("partitions"),
+                hash: settings.is_set("hash").then(|| settings.choice::<Hash>("hash")),
+                scheme: settings.choice::<Scheme>("scheme"),
+                checkpointers: count("checkpointers"),
+                renews: settings.switch("renew"),
+            },
             data: settings.choice::<DataMode>("data"),
             commit_ns: settings.duration_ns("commit"),
             dirty_bytes: settings.size("dirty"),

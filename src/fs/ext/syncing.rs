@@ -3,6 +3,7 @@
 use super::Ext;
 use super::files::node::{Node, inode_of};
 use super::format::features::NEEDS_RECOVERY;
+use super::nvm_region::name_region;
 use super::format::superblock::{LENGTH, PLACE, state};
 use crate::fs::Durable;
 use crate::fs::volume::{InodeNumber, VolumeError};
@@ -110,6 +111,7 @@ impl Ext {
             self.write_out_since(task, Time(u64::MAX))?;
             journal.end(task)?;
             self.mark_superblock(task, false)?;
+            journal.closed();
         }
         Ok(())
     }
@@ -140,6 +142,9 @@ impl Ext {
         } else {
             superblock.set_free(self.free.blocks.load(SeqCst), self.free.inodes.load(SeqCst) as u32);
             superblock.set16(58, superblock.state() | state::CLEAN);
+        }
+        if let Some(region) = &self.region {
+            name_region(superblock, region.named.filter(|_| is_in_use));
         }
         superblock.sum();
         let (place, at) = (self.shape.superblock_block(0), PLACE as usize % self.shape.block_bytes);

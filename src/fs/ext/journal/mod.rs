@@ -33,7 +33,7 @@ mod transactions;
 pub use common::Counts;
 pub use handle::Handle;
 pub use jbd2::Jbd2;
-pub use nvm::{NvmJournal, NvmOptions};
+pub use nvm::{FoundRegion, Hash, NvmJournal, NvmOptions, RegionSuperblock, Scheme};
 pub use place::LogPlace;
 pub use transactions::LoggedJournal;
 
@@ -132,6 +132,9 @@ pub trait Journal: Send + Sync {
 
     /// Commits what has changed, writes all of it home, and closes the journal. Nobody begins a handle any more.
     fn end(&self, task: &Task<'_>) -> Result<(), VolumeError>;
+
+    /// The volume's superblock says that nothing is in the journal.
+    fn closed(&self) {}
 
     /// What every journal keeps.
     fn common(&self) -> &Common;

@@ -12,4 +12,4 @@ mod open;
 mod orphans;
 mod replay;
 
-pub use replay::FoundLog;
+pub use replay::{FoundLog, Replayed};

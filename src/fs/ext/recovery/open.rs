@@ -25,7 +25,7 @@ use crate::fs::ext::format::log::feature;
 use crate::fs::ext::format::shape::Shape;
 use crate::fs::ext::format::superblock::{LENGTH, MAGIC, PLACE, Superblock, state};
 use crate::fs::ext::inspect::uuid;
-use crate::fs::ext::journal::{Jbd2, Log, LoggedJournal, TransactionId};
+use crate::fs::ext::journal::{Jbd2, Journal, LoggedJournal, TransactionId};
 use crate::fs::ext::media::{Below, Media};
 use crate::fs::ext::{Ext, ExtSettings};
 use crate::fs::station::{Access, Mounting};
@@ -58,6 +58,7 @@ impl Ext {
         }
         let mut ext = Ext::on(media, journal, superblock, settings, mounting)?;
         ext.read_only = ext.refuses_writing(access);
+        ext.replay_region(&task, access)?;
         ext.sum_groups(&task)?;
         if let Some(log) = ext.find_log(&task)? {
             let mut replayed = ext.replayed(&task, &log)?;
@@ -103,6 +104,7 @@ impl Ext {
         Ok(Ext {
             pages: (pages > 0).then(|| Blocks::new(Some(pages))),
             settings: settings.clone(),
+            region: None,
             journal_media: journal.map(|device| Arc::new(Media::new(device, shape.block_bytes))),
             media: Arc::new(media),
             blocks: Arc::new(blocks),
@@ -146,7 +148,7 @@ impl Ext {
     }
 
     /// Why the volume can only be read, if its superblock has this state.
-    fn refuses_errors(&mut self, state: u16, access: Access) -> Option<String> {
+    pub fn refuses_errors(&mut self, state: u16, access: Access) -> Option<String> {
         if state & state::ERRORS != 0 && self.damage.is_empty() {
             let what = "the superblock says that errors were found".to_string();
             self.damage
@@ -224,27 +226,35 @@ impl Ext {
             Some(_) => self.media.set_journal(&[])?,
             None => self.own_blocks = std::mem::take(&mut self.own_blocks).with(&place.runs),
         }
-        place.media.set_journal(&place.runs)?;
+        if self.region.is_none() {
+            place.media.set_journal(&place.runs)?;
+        }
         let mut bytes = superblock.bytes().to_vec();
         bytes.resize(self.shape.block_bytes, 0);
         let label = Label::first(Cause::JournalCommit, Content::Journal);
         place.media.write_metadata(task, place.superblock, &bytes, label)?;
         place.media.flush(task)?;
-        let jbd2 = Jbd2::new(&self.media, place, superblock);
-        if jbd2.most_blocks() < LEAST_JOURNAL {
+        let journal: Box<dyn Journal> = match self.begin_region(next)? {
+            Some(journal) => Box::new(journal),
+            None => {
+                let jbd2 = Jbd2::new(&self.media, place, superblock);
+                let (media, blocks) = (Arc::clone(&self.media), Arc::clone(&self.blocks));
+                Box::new(LoggedJournal::new(Box::new(jbd2), media, blocks, next, self.origin))
+            }
+        };
+        if journal.most_blocks() < LEAST_JOURNAL {
             return Err(OpenExtError::Unsupported(format!(
                 "its journal has room for {} blocks in a transaction, and {LEAST_JOURNAL} are needed",
-                jbd2.most_blocks()
+                journal.most_blocks()
             )));
         }
-        let (media, blocks) = (Arc::clone(&self.media), Arc::clone(&self.blocks));
-        self.journal = Some(Box::new(LoggedJournal::new(Box::new(jbd2), media, blocks, next, self.origin)));
+        self.journal = Some(journal);
         Ok(self.mark_superblock(task, true)?)
     }
 
     /// Takes what the log has for newer than what is on the device. A volume that can only be read keeps it in memory;
     /// of another it is written home.
-    fn keep_replayed(&mut self, task: &Task<'_>, replayed: Replayed) -> Result<(), VolumeError> {
+    pub fn keep_replayed(&mut self, task: &Task<'_>, replayed: Replayed) -> Result<(), VolumeError> {
         let superblock_block = self.shape.superblock_block(0);
         if replayed.blocks.is_empty() {
             return Ok(());

@@ -3,9 +3,9 @@
 //! ```text
 //! 0        superblock A    magic, version, state, UUIDs, partitions, slots, hash, generation
 //! 4096     superblock B    the same: one of the two is whole at any time
-//! 8192     commits         64 records of 1 KiB: magic, generation, transaction, cut of each partition
-//! 73728    checkpoints     2 records of 1 KiB, written by turns: magic, generation, transaction, head of each partition
-//! 77824    partition 0     slots x 64 bytes of headers | slots x block of data
+//! 8192     commits         2 records of 1 KiB, written by turns: magic, generation, transaction, cut of each partition
+//! 12288    checkpoints     2 records of 1 KiB, written by turns: magic, generation, transaction, head of each partition
+//! 16384    partition 0     slots x 64 bytes of headers | slots x block of data
 //!          partition 1 ...
 //! ```
 //!
@@ -20,17 +20,18 @@
 //! is not taken for anything.
 
 use super::ring::Kept;
+use super::FoundRegion;
 use crate::device::nvm::{LINE_BYTES, Nvm};
 use crate::fs::ext::format::bytes::{le32, le64, put};
+use crate::fs::ext::journal::TransactionId;
 use std::ops::Range;
 
 pub const SUPERBLOCKS: [u64; 2] = [0, 4096];
 const COMMITS: u64 = 8192;
-/// Commit records. One is written over when a later one is durable.
-pub const COMMIT_RECORDS: u64 = 64;
+const CHECKPOINTS: u64 = 12288;
+const PARTITIONS: u64 = 16384;
+/// Two records of a kind are written by turns: while one is written, the other is whole.
 const RECORD_BYTES: u64 = 1024;
-const CHECKPOINTS: u64 = COMMITS + COMMIT_RECORDS * RECORD_BYTES;
-const PARTITIONS: u64 = CHECKPOINTS + 4096;
 /// The most partitions: their cuts fit into a record.
 pub const MOST_PARTITIONS: u64 = 64;
 
@@ -117,6 +118,27 @@ pub struct Superblock {
 }
 
 impl Superblock {
+    /// That of a region which a volume begins to use: a new one, or one that was found.
+    pub fn in_use(
+        found: Option<&FoundRegion>,
+        shape: Shape,
+        region: [u8; 16],
+        volume: [u8; 16],
+        next: TransactionId,
+    ) -> Superblock {
+        let before = found.map(|found| found.superblock);
+        let (sequence, generation) = before.map_or((0, 0), |before| (before.sequence, before.generation));
+        Superblock {
+            shape,
+            sequence: sequence + 1,
+            generation: generation + 1,
+            region: before.map_or(region, |before| before.region),
+            volume,
+            is_in_use: true,
+            next: next.0,
+        }
+    }
+
     fn bytes(&self) -> [u8; 128] {
         let mut bytes = [0; 128];
         put(&mut bytes, 0, SUPERBLOCK_MAGIC.to_le_bytes());
@@ -216,17 +238,17 @@ impl Record {
         })
     }
 
-    /// Stores the record of a commit, which is durable when this returns; answers its bytes.
-    pub fn commit(&self, nvm: &dyn Nvm) -> u64 {
+    /// Stores the record of commit number `sequence`, which is durable when this returns; answers its bytes.
+    pub fn commit(&self, nvm: &dyn Nvm, sequence: u64) -> u64 {
         let bytes = self.bytes(COMMIT_MAGIC);
-        nvm.store(COMMITS + u64::from(self.transaction) % COMMIT_RECORDS * RECORD_BYTES, &bytes);
+        nvm.store(COMMITS + sequence % 2 * RECORD_BYTES, &bytes);
         nvm.fence();
         bytes.len() as u64
     }
 
     /// The records of commits that are whole.
     pub fn commits<'n>(nvm: &'n dyn Nvm, of: &'n Superblock) -> impl Iterator<Item = Record> + 'n {
-        (0..COMMIT_RECORDS).filter_map(|slot| Self::read(nvm, COMMITS + slot * RECORD_BYTES, COMMIT_MAGIC, of))
+        (0..2).filter_map(|slot| Self::read(nvm, COMMITS + slot * RECORD_BYTES, COMMIT_MAGIC, of))
     }
 
     /// Stores the record of checkpoint number `sequence`, which is durable when this returns.

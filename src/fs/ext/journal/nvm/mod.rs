@@ -16,6 +16,7 @@
 //! | `mod` | handles and commits |
 //! | `ring` | the slots of a partition, without locks; credits |
 //! | `layout` | what lies in the region |
+//! | `options` | the options of the journal |
 //! | `storing` | a handle's blocks into their slots |
 //! | `checkpoint` | rounds of the checkpoint threads |
 //! | `recovery` | what a region holds after a crash |
@@ -24,6 +25,7 @@
 mod atomic;
 mod checkpoint;
 mod layout;
+mod options;
 mod recovery;
 mod ring;
 #[cfg(all(test, feature = "checked-slots"))]
@@ -32,8 +34,9 @@ mod storing;
 #[cfg(test)]
 mod tests;
 
-pub use layout::Hash;
-pub use recovery::{FoundRegion, Replayable};
+pub use layout::{Hash, Superblock as RegionSuperblock};
+pub use options::{NvmOptions, Scheme};
+pub use recovery::FoundRegion;
 
 use super::common::{Common, Counts, locked};
 use super::{Handle, Journal, TransactionId};
@@ -46,33 +49,12 @@ use crate::task::{SharedGate, Step, Task};
 use crate::time::Time;
 use atomic::relax;
 use checkpoint::Checkpoints;
-use layout::{COMMIT_RECORDS, Record, Shape, Superblock};
+use layout::{Record, Shape, Superblock};
 use ring::{Credits, Ring};
 use std::ops::Range;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::sync::{Arc, Mutex};
-
-/// How commits and checkpoints proceed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scheme {
-    /// Commits look at the flags themselves; a checkpoint covers many commits, when the region is half full.
-    Helping,
-    /// As the paper has it: a thread for each partition looks at the flags; a checkpoint of each commit, in order.
-    Paper,
-}
-
-/// The options of the journal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NvmOptions {
-    pub partitions: u32,
-    pub hash: Hash,
-    pub scheme: Scheme,
-    /// Threads of a checkpoint.
-    pub checkpointers: u32,
-    /// A region with other options is formatted anew once it is replayed.
-    pub renews: bool,
-}
 
 /// Nothing has begun.
 const NEVER: u64 = u64::MAX;
@@ -97,6 +79,9 @@ pub struct NvmJournal {
     /// The last transaction that is durable, and since when.
     durable: AtomicU32,
     durable_at: AtomicU64,
+    /// A task stores a commit record; records so far.
+    is_recording: AtomicBool,
+    records: AtomicU64,
     /// The cuts of the last closed transactions, one behind the other, by transaction.
     cuts: Vec<AtomicU64>,
     /// Ranges that transactions have freed which are not durable yet.
@@ -145,9 +130,11 @@ impl NvmJournal {
             begun: AtomicU64::new(NEVER),
             durable: AtomicU32::new(last),
             durable_at: AtomicU64::new(0),
+            is_recording: AtomicBool::new(false),
+            records: AtomicU64::new(0),
             cuts: (0..CUTS * shape.partitions as usize).map(|_| AtomicU64::new(0)).collect(),
             freed: Mutex::default(),
-            checkpoints: Checkpoints::new(options.checkpointers, TransactionId(last), shape.partitions as usize),
+            checkpoints: Checkpoints::new(options.checkpointers.unwrap_or(shape.partitions), TransactionId(last), shape.partitions as usize),
             counts: AtomicCounts::default(),
         }
     }
@@ -182,31 +169,48 @@ impl NvmJournal {
             cut.store(ring.tail(), Release);
         }
         task.spend(Step::LineShared, self.rings.len() as u64);
-        self.begun.store(NEVER, Relaxed);
+        // In this order: who sees that nothing has begun, and then that the transaction still runs, has nothing to commit.
         self.running.store(id.next().0, Release);
+        self.begun.store(NEVER, Release);
         true
     }
 
-    /// Makes a closed transaction durable: all slots below its cut are complete, and then the record says so. Others do
-    /// so with earlier and later transactions at the same time; a record covers all before it, since cuts never go back.
-    fn store_commit(&self, task: &Task<'_>, id: TransactionId) {
-        let cut = self.cut(id);
-        for (ring, end) in self.rings.iter().zip(&cut) {
-            while ring.check(*end) < *end {
-                relax();
-            }
-        }
-        // The record that this one is written over must not be the only one that covers somebody's commit.
-        while id.0.wrapping_sub(self.durable.load(Acquire)) >= COMMIT_RECORDS as u32 {
+    /// Makes a closed transaction durable: all slots below its cut are complete, and then a record says so. Several
+    /// transactions may come to this point at once: one task stores the record, of the last that is complete, for all.
+    fn store_commit(&self, task: &Task<'_>, id: TransactionId) -> Result<(), VolumeError> {
+        while !self.is_complete(id) {
+            self.common.check()?;
             relax();
         }
+        while !self.is_durable(id) {
+            self.common.check()?;
+            if self.is_recording.swap(true, AcqRel) {
+                relax();
+                continue;
+            }
+            if !self.is_durable(id) {
+                self.record(task, id);
+            }
+            self.is_recording.store(false, Release);
+        }
+        task.wait_until(Time(self.durable_at.load(Acquire)));
+        Ok(())
+    }
+
+    /// True if all slots of the transactions up to this one are complete.
+    fn is_complete(&self, id: TransactionId) -> bool {
+        self.rings.iter().zip(self.cut(id)).all(|(ring, end)| ring.check(end) >= end)
+    }
+
+    /// Stores the record of the last closed transaction that is complete, `id` at least. Nobody else does meanwhile.
+    fn record(&self, task: &Task<'_>, id: TransactionId) {
+        let last = TransactionId(self.running().0.wrapping_sub(1));
+        let last = if self.is_complete(last) { last } else { id };
         let begun = task.now();
-        let record = Record { generation: self.superblock.generation, transaction: id.0, cut };
-        let bytes = record.commit(&*self.nvm);
+        let record = Record { generation: self.superblock.generation, transaction: last.0, cut: self.cut(last) };
+        let bytes = record.commit(&*self.nvm, self.records.fetch_add(1, Relaxed));
         task.spend(Step::LineShared, self.rings.len() as u64);
-        let done = self.nvm.stored_by(begun, bytes).max(task.now());
-        self.is_stored(id, done);
-        task.wait_until(done);
+        self.is_stored(last, self.nvm.stored_by(begun, bytes).max(task.now()));
     }
 
     /// A transaction is durable, with all before it.
@@ -284,7 +288,7 @@ impl Journal for NvmJournal {
     }
 
     fn begun(&self) -> Option<Time> {
-        Some(self.begun.load(Relaxed)).filter(|begun| *begun != NEVER).map(Time)
+        Some(self.begun.load(Acquire)).filter(|begun| *begun != NEVER).map(Time)
     }
 
     fn commit(&self, task: &Task<'_>, id: TransactionId) -> Result<(), VolumeError> {
@@ -293,12 +297,11 @@ impl Journal for NvmJournal {
             return Ok(());
         }
         if self.running() == id {
-            if self.begun().is_none() {
+            if self.begun().is_none() && self.running() == id {
                 return Ok(());
             }
             if self.close(task, id) {
-                self.store_commit(task, id);
-                return self.common.check();
+                return self.store_commit(task, id);
             }
         }
         self.wait_for(task, id)
@@ -325,14 +328,12 @@ impl Journal for NvmJournal {
         while self.rings.iter().any(|ring| ring.used() > 0) {
             self.checkpoint_now(task)?;
         }
-        let superblock = Superblock {
-            sequence: self.superblock.sequence + 1,
-            is_in_use: false,
-            next: self.running().0,
-            ..self.superblock
-        };
-        superblock.write(&*self.nvm);
         Ok(())
+    }
+
+    fn closed(&self) {
+        let superblock = Superblock { next: self.running().0, ..FoundRegion { superblock: self.superblock }.emptied() };
+        superblock.write(&*self.nvm);
     }
 
     fn common(&self) -> &Common {

@@ -6,7 +6,7 @@
 //! all of its slots were durable (J12): it is reported and never skipped in silence. Slots beyond the cut are those of a
 //! commit that did not come to its end.
 
-use super::layout::{Header, Record, Shape, Superblock, ranges_of_bytes};
+use super::layout::{Header, Record, SUPERBLOCKS, Shape, Superblock, ranges_of_bytes};
 use super::ring::Kept;
 use crate::device::nvm::Nvm;
 use crate::fs::ext::blocks::Bytes;
@@ -45,6 +45,20 @@ struct Scanned {
 const NAME: &str = "the journal in non-volatile memory";
 
 impl FoundRegion {
+    /// True if memory begins with zeros where a region has its superblocks.
+    pub fn is_blank(nvm: &dyn Nvm) -> bool {
+        let mut bytes = [0; 4096];
+        SUPERBLOCKS.into_iter().all(|at| {
+            nvm.read(at, &mut bytes);
+            bytes.iter().all(|byte| *byte == 0)
+        })
+    }
+
+    /// The superblock of the region once all that it has is home.
+    pub fn emptied(&self) -> Superblock {
+        Superblock { sequence: self.superblock.sequence + 1, is_in_use: false, ..self.superblock }
+    }
+
     /// Looks for a region's superblock; `None` if there is none.
     ///
     /// # Errors

@@ -26,6 +26,15 @@ struct Taken {
     bytes: Bytes,
 }
 
+/// Slots are taken and not complete. If a panic leaves them so, no commit can cover them (J12): nothing is committed any more.
+struct Unfinished<'j>(&'j NvmJournal);
+
+impl Drop for Unfinished<'_> {
+    fn drop(&mut self) {
+        self.0.common.abort("a thread has panicked while it stored changes in non-volatile memory");
+    }
+}
+
 impl NvmJournal {
     /// Stores what a handle has done, and lets it go.
     pub(super) fn store_handle(&self, handle: &mut Handle<'_>) {
@@ -86,6 +95,7 @@ impl NvmJournal {
             return;
         }
         let (shape, begun) = (self.shape(), task.now());
+        let unfinished = Unfinished(self);
         let mut stored_bytes = 0;
         for Taken { partition, index, entry, bytes } in taken {
             let stamp;
@@ -117,6 +127,7 @@ impl NvmJournal {
         for Taken { partition, index, entry, .. } in taken {
             self.rings[*partition as usize].complete(*index, *entry);
         }
+        std::mem::forget(unfinished);
         let images = taken.iter().filter(|taken| taken.entry.what != Kept::Revoke).count() as u64;
         self.counts.logged_blocks.fetch_add(images, Relaxed);
         task.spend(Step::BlockStored, images);
