@@ -5,9 +5,9 @@
 //! | `region` | the region: made, opened, read, stored to |
 //! | `file` | the file of a region: locked, allocated in full, and of a size that is known |
 //! | `mapping` | the mapped bytes, and copies from and to them |
-//! | `persist` | the methods of persistence, and which of them the processor has |
-//! | `x86` | the instructions of x86-64 |
-//! | `portable` | other processors: plain stores |
+//! | `method` | the methods of persistence |
+//! | `persist` | a method that the processor has |
+//! | `machine` | the instructions of the processor |
 //! | `error` | errors of making and opening a region |
 //!
 //! **Durability.** A store and a later fence of the same thread bring bytes to memory. What memory keeps is that of the
@@ -21,19 +21,15 @@
 
 mod error;
 mod file;
+mod machine;
 mod mapping;
+mod method;
 mod persist;
 mod region;
 
-#[cfg(not(target_arch = "x86_64"))]
-#[path = "portable.rs"]
-mod machine;
-#[cfg(target_arch = "x86_64")]
-#[path = "x86.rs"]
-mod machine;
-
 pub use error::RegionError;
-pub use persist::{Method, Persist, Unsupported};
+pub use method::Method;
+pub use persist::{Persist, Unsupported};
 pub use region::Region;
 
 /// Bytes of a line: what a processor writes back at once.

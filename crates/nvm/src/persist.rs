@@ -1,34 +1,7 @@
-//! The methods of persistence, and which of them the processor has.
+//! A method that the processor has, or the error that it has not.
 
 use crate::machine;
-
-/// A method by which stored lines reach memory before a fence.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Method {
-    /// Non-temporal stores, which pass the caches. Ranges that cover a line in part are stored plainly, and written back.
-    NonTemporal,
-    /// Plain stores; `clwb` writes lines back, and they may stay in the caches.
-    WriteBack,
-    /// Plain stores; `clflushopt` writes lines back and removes them from the caches.
-    FlushOptimised,
-    /// Plain stores; `clflush` does so one line after the other.
-    Flush,
-}
-
-impl Method {
-    /// All of them, the preferred one first.
-    pub const ALL: [Method; 4] = [Method::NonTemporal, Method::WriteBack, Method::FlushOptimised, Method::Flush];
-
-    /// The instruction's name.
-    pub fn instruction(self) -> &'static str {
-        match self {
-            Method::NonTemporal => "non-temporal stores",
-            Method::WriteBack => "clwb",
-            Method::FlushOptimised => "clflushopt",
-            Method::Flush => "clflush",
-        }
-    }
-}
+use crate::method::Method;
 
 /// The processor lacks the instruction of a method.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -1,7 +1,7 @@
 //! Processors other than x86-64: plain stores, of which the order alone is ensured. Nothing writes lines back, so bytes
 //! survive the end of the process, and no loss of power.
 
-use crate::persist::Method;
+use crate::method::Method;
 use std::sync::atomic::{AtomicU8, Ordering, fence as ordered};
 
 /// No instruction that is known here writes lines back.

@@ -2,7 +2,7 @@
 //! divides them, and accesses of threads at the same time are the processor's affair.
 
 use crate::LINE_BYTES;
-use crate::persist::Method;
+use crate::method::Method;
 use std::arch::asm;
 use std::arch::x86_64::__cpuid_count;
 use std::sync::OnceLock;
