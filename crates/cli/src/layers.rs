@@ -1,6 +1,7 @@
 //! `flashpath layers`: the stations and workloads, with their options.
 
 use crate::failure::Failure;
+use flashpath::device::station::Offer;
 use flashpath::expression::{Kind, Values, nearest, one_of};
 use flashpath::run::{STATIONS, names_offering};
 use flashpath::workload::{files, generator};
@@ -29,7 +30,9 @@ impl Layers {
                     takes => format!("on {}", one_of(names_offering(STATIONS, takes))),
                 };
                 let below = match station.offers {
-                    Offer::Memory => format!("{below}, the journal's device of {}", one_of(names_taking(Offer::Memory))),
+                    Offer::Memory => {
+                        format!("{below}, the journal's device of {}", one_of(names_taking(Offer::Memory)))
+                    }
                     Offer::Flash | Offer::Zones | Offer::Blocks | Offer::Files => below,
                 };
                 describe(&mut text, station.kind, &format!("{}, {below}", station.level), station.below.several);
