@@ -9,8 +9,8 @@ use std::hint::spin_loop;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Bytes of the memory: more than the caches have, as a journal.
-const RING_BYTES: u64 = 256 << 20;
+/// Bytes of the memory: more than the caches of a core have, as a journal.
+const RING_BYTES: u64 = 64 << 20;
 const SLOT_BYTES: u64 = BLOCK_BYTES + LINE_BYTES as u64;
 
 /// A ring of slots, each a header and a block.

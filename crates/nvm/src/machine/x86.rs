@@ -53,10 +53,15 @@ impl Way {
 /// x86-64 have, implies `clflush`.
 fn has(instruction: WriteBack) -> bool {
     static LEAF: OnceLock<u32> = OnceLock::new();
-    let bits = *LEAF.get_or_init(|| match __cpuid_count(0, 0).eax {
-        0..7 => 0,
-        _ => __cpuid_count(7, 0).ebx,
-    });
+    #[allow(unsafe_code, unused_unsafe, reason = "CPUID is an unsafe function up to Rust 1.93")]
+    // SAFETY: all processors of x86-64 have CPUID; leaf 7 is read only if leaf 0 names it.
+    let leaf = || unsafe {
+        match __cpuid_count(0, 0).eax {
+            0..7 => 0,
+            _ => __cpuid_count(7, 0).ebx,
+        }
+    };
+    let bits = *LEAF.get_or_init(leaf);
     match instruction {
         WriteBack::Clwb => bits & 1 << 24 != 0,
         WriteBack::ClflushOpt => bits & 1 << 23 != 0,
