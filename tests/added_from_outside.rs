@@ -134,7 +134,7 @@ impl FlashLayer for OwnSettings {
 }
 
 fn table() -> Vec<Station> {
-    let below = Below { takes: &[Offer::Blocks], count: (1, 1), example: None, several: None };
+    let below = Below { takes: &[Offer::Blocks], later: &[], count: (1, 1), example: None, several: None };
     let own = [Station::device(&SLOW, "fault", Offer::Blocks, below, read_slow), Station::layer::<OwnSettings>(&OWN)];
     STATIONS.iter().cloned().chain(own).collect()
 }
@@ -234,7 +234,7 @@ static OWN_SFS: LazyLock<&'static Kind> = LazyLock::new(|| {
 
 #[test]
 fn a_grouping_and_a_cleaner_from_outside_are_selected_like_any_other() {
-    let below = Below { takes: &[Offer::Blocks], count: (1, 1), example: None, several: None };
+    let below = Below { takes: &[Offer::Blocks], later: &[], count: (1, 1), example: None, several: None };
     let own =
         Station::volume(*OWN_SFS, below, |term| Ok(Arc::new(SfsSettings::read_with(term, *OWN_SFS, &OWN_POLICIES)?)));
     let others = STATIONS.iter().filter(|station| station.kind.name != "sfs").cloned();

@@ -1,29 +1,34 @@
-//! An opened device: of blocks, or of zones.
+//! An opened device: of blocks, of zones, or of memory.
 
-use super::{Account, BlockDevice, ZonedDevice};
+use super::{Account, BlockDevice, Nvm, ZonedDevice};
+use crate::units::BLOCK_BYTES;
 
-/// An opened device: of blocks, or of zones.
+/// An opened device: of blocks, of zones, or of memory.
 pub enum Medium {
     /// Blocks that can be written in any order.
     Blocks(Box<dyn BlockDevice>),
     /// Zones, each written in order.
     Zones(Box<dyn ZonedDevice>),
+    /// Bytes in lines, durable after a fence.
+    Memory(Box<dyn Nvm>),
 }
 
 impl Medium {
-    /// The number of blocks.
+    /// The number of blocks; of memory, the blocks of 4 KiB that fit into it.
     pub fn blocks(&self) -> u64 {
         match self {
             Medium::Blocks(device) => device.blocks(),
             Medium::Zones(device) => u64::from(device.shape().zones) * device.shape().zone_blocks,
+            Medium::Memory(memory) => memory.bytes() / BLOCK_BYTES,
         }
     }
 
-    /// Bytes of a buffer for one block.
+    /// Bytes of a buffer for one block. Memory always holds bytes.
     pub fn block_width(&self) -> usize {
         match self {
             Medium::Blocks(device) => device.block_width(),
             Medium::Zones(device) => device.block_width(),
+            Medium::Memory(_) => BLOCK_BYTES as usize,
         }
     }
 
@@ -32,6 +37,7 @@ impl Medium {
         match self {
             Medium::Blocks(device) => device.is_timed(),
             Medium::Zones(device) => device.is_timed(),
+            Medium::Memory(memory) => memory.is_timed(),
         }
     }
 
@@ -40,6 +46,7 @@ impl Medium {
         match self {
             Medium::Blocks(device) => device.account(),
             Medium::Zones(device) => device.account(),
+            Medium::Memory(memory) => memory.account(),
         }
     }
 }

@@ -5,7 +5,8 @@
 //! | `lba`, `zone` | the address of a block; a zone and its state |
 //! | `block` | the seam below file systems and front ends: blocks that can be written in any order |
 //! | `zoned` | the seam below dm-zoned: zones, each written in order |
-//! | `medium` | an opened device of either kind |
+//! | `memory` | the seam below a journal in memory: bytes in lines, durable after a fence |
+//! | `medium` | an opened device of any kind |
 //! | `station` | a device of a path: its options, and how it is opened |
 //! | `error` | errors of a device |
 //! | `account` | the counts of a device, for the ledger |
@@ -17,6 +18,7 @@
 //! | `cache` | a write-back cache on a device |
 //! | `zns` | a ZNS drive |
 //! | `nand` | flash: the inside of a drive, page by page |
+//! | `nvm` | non-volatile memory |
 
 mod account;
 mod block;
@@ -25,7 +27,9 @@ pub mod conv;
 mod error;
 mod lba;
 mod medium;
+mod memory;
 pub mod nand;
+pub mod nvm;
 pub mod station;
 mod store;
 pub mod unit_map;
@@ -41,6 +45,7 @@ pub(crate) use block::{blocks_in, check_range};
 pub use error::{DeviceError, ZoneError};
 pub use lba::Lba;
 pub use medium::Medium;
+pub use memory::{LINE_BYTES, Nvm, Survival};
 pub(crate) use store::Memory;
 pub use store::{Disk, FileDisk, ImageError};
 pub use warning::{Warning, Warnings};

@@ -22,6 +22,8 @@ pub enum Offer {
     Zones,
     /// Blocks that can be written in any order.
     Blocks,
+    /// Memory: bytes in lines, which have no blocks.
+    Memory,
     /// Files.
     Files,
 }
@@ -136,7 +138,7 @@ pub trait DeviceSettings: Debug + Any + Send + Sync {
 pub struct DeviceNode {
     /// The term that names the station.
     pub term: Term,
-    /// Its interface: [`Offer::Blocks`] or [`Offer::Zones`].
+    /// Its interface: [`Offer::Blocks`], [`Offer::Zones`] or [`Offer::Memory`].
     pub offers: Offer,
     settings: Arc<dyn DeviceSettings>,
     /// The devices below it.
@@ -284,6 +286,6 @@ pub fn only_medium(below: Vec<Medium>) -> Medium {
 pub fn only_blocks(below: Vec<Medium>) -> Box<dyn BlockDevice> {
     match only_medium(below) {
         Medium::Blocks(device) => device,
-        Medium::Zones(_) => panic!("the station takes one device of blocks"),
+        Medium::Zones(_) | Medium::Memory(_) => panic!("the station takes one device of blocks"),
     }
 }

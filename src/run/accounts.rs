@@ -476,6 +476,23 @@ mod tests {
         assert_eq!(erased, [None, None, Some(3.0 * 4.0 * 2.0), None], "three blocks of four pages of 8 KiB");
     }
 
+    #[test]
+    fn a_memory_is_a_station_with_events_and_breaks_no_sum_of_blocks() {
+        let mut account = stacked();
+        let rows = |account: &Account| accounted(Some((account, account)), 16384, None, None).ledger.len();
+        let before = (rows(&account), stored_bytes(&account));
+        account.below.push(Account { station: "nvm", events: vec![("nvm_fences", 3)], ..Account::default() });
+        assert_eq!(broken_below(&account), [""; 0]);
+        let parts = accounted(Some((&account, &account)), 16384, None, None);
+        assert_eq!(
+            (parts.media, parts.translation.events.get("nvm_fences")),
+            (vec!["nand".into(), "nvm".into()], Some(&3))
+        );
+        let last = parts.stations.last().unwrap();
+        assert_eq!((last.name.as_str(), last.above.as_str(), last.received.len()), ("nvm", "sfs", 0));
+        assert_eq!((rows(&account), stored_bytes(&account)), before, "it stores no blocks");
+    }
+
     /// Only the sums between stations were checked on such a path, and those by cause and content: a drive that lost the
     /// origin of a block, programmed another number of pages, or erased one too many would have passed.
     #[test]

@@ -38,6 +38,7 @@ pub(super) fn open_device_recorded(
     match open_medium_recorded(path, holds, seed, waits)? {
         Medium::Blocks(device) => Ok(device),
         Medium::Zones(_) => Err(OpenError::no_volume(path, "zones cannot be written in any order")),
+        Medium::Memory(_) => Err(OpenError::no_volume(path, "memory has no blocks")),
     }
 }
 

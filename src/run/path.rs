@@ -111,7 +111,7 @@ impl<'s> Tree<'s> {
     fn put_below(&mut self, term: Term) -> Result<(), ExpressionError> {
         let station = named(self.stations, &term)?;
         if let Some(above) = self.open.last() {
-            self.check_order(above.station, station, &term)?;
+            self.check_order(above.station, 0, station, &term)?;
         }
         self.open.push(OpenStation { station, term, below: Vec::new() });
         Ok(())
@@ -122,12 +122,12 @@ impl<'s> Tree<'s> {
         // The last one is already below the one before it.
         let above = self.open.iter().take(self.open.len() - 1);
         let has_room = |open: &&OpenStation| open.below.len() + 1 < open.station.below.count.1;
-        let takes = |open: &&OpenStation| open.station.below.takes.contains(&station.offers);
+        let takes = |open: &&OpenStation| open.station.below.takes_at(open.below.len() + 1, station.offers);
         let Some(at) =
             above.clone().enumerate().filter(|(_, open)| has_room(open) && takes(open)).map(|(at, _)| at).next_back()
         else {
             if let Some(above) = above.clone().rfind(has_room) {
-                self.check_order(above.station, station, &term)?;
+                self.check_order(above.station, above.below.len() + 1, station, &term)?;
             }
             let (above, most) = above
                 .clone()
@@ -142,23 +142,38 @@ impl<'s> Tree<'s> {
         Ok(())
     }
 
-    /// Checks that `above` can use the interface of `below`.
-    fn check_order(&self, above: &Station, below: &Station, term: &Term) -> Result<(), ExpressionError> {
-        if above.below.takes.contains(&below.offers) {
+    /// Checks that `above` can use the interface of `below` for its device at `position`.
+    fn check_order(
+        &self,
+        above: &Station,
+        position: usize,
+        below: &Station,
+        term: &Term,
+    ) -> Result<(), ExpressionError> {
+        if above.below.takes_at(position, below.offers) {
             return Ok(());
         }
         let (name, below_name) = (above.kind.name, below.kind.name);
+        let later = if position > 0 { above.below.later } else { &[] };
         let (message, help) = match above.below.takes {
             [] => (
                 format!("nothing can stand below {name}"),
                 format!("{name} stores bits: write it last, and {below_name} before it"),
             ),
+            _ if above.below.later.contains(&below.offers) => {
+                let first = one_of(names_offering(self.stations, above.below.takes));
+                (
+                    format!("{name} cannot stand on {below_name} alone"),
+                    format!("write a device before it, and {below_name} as the second: {name} takes {first} first"),
+                )
+            }
             takes => (
                 match below.offers {
                     Offer::Zones => format!("{name} cannot stand on {below_name}: zones are written in order"),
+                    Offer::Memory => format!("{name} cannot stand on {below_name}: memory has no blocks"),
                     Offer::Flash | Offer::Blocks | Offer::Files => format!("{name} cannot stand on {below_name}"),
                 },
-                format!("{name} takes {}", one_of(names_offering(self.stations, takes))),
+                format!("{name} takes {}", one_of(names_offering(self.stations, &[takes, later].concat()))),
             ),
         };
         Err(term.error(term.span.clone(), message, help))
@@ -181,6 +196,12 @@ impl<'s> Tree<'s> {
         let (top, term) = (self.open[0].station, self.open[0].term.clone());
         if !top.carries_workloads() {
             let name = top.kind.name;
+            if top.offers == Offer::Memory {
+                let above = self.stations.iter().filter(|station| station.below.later.contains(&top.offers));
+                let above: Vec<String> = above.map(|station| format!("{}/DEVICE+{name}", station.kind.name)).collect();
+                let help = format!("write it behind a device: {}", one_of(above.iter().map(String::as_str)));
+                return Err(term.error(term.name.span.clone(), format!("{name} has no blocks and no files"), help));
+            }
             let layers = self.stations.iter().filter(|station| station.below.takes.contains(&top.offers));
             let layers: Vec<String> = layers.map(|station| format!("{}/", station.kind.name)).collect();
             let layers = one_of(layers.iter().map(String::as_str));
@@ -294,7 +315,19 @@ mod tests {
             ("sfs/conv+conv:size=2G", "conv:size=2G", "sfs takes one device"),
             ("sfs/zns+conv", "conv", "sfs takes one device"),
             ("kernel-ext4/conv+conv:size=2G", "conv:size=2G", "kernel-ext4 takes one device"),
-            ("ext/conv+zns", "zns", "ext takes cache, dm-zoned, page, dftl, fast, superblock or conv"),
+            ("ext/conv+zns", "zns", "ext takes cache, dm-zoned, page, dftl, fast, superblock, conv or nvm"),
+            ("ext/zns", "zns", "ext takes cache, dm-zoned, page, dftl, fast, superblock or conv"),
+            ("nvm", "nvm", "write it behind a device: ext/DEVICE+nvm"),
+            ("ext/nvm", "nvm", "write a device before it, and nvm as the second"),
+            ("ext/nvm:size=1G+conv", "nvm:size=1G", "write a device before it"),
+            ("sfs/nvm", "nvm", "sfs takes cache, dm-zoned, page, dftl, fast, superblock, conv or zns"),
+            ("kernel-ext4/nvm", "nvm", "kernel-ext4 takes cache"),
+            ("cache/conv+nvm", "nvm", "cache takes cache"),
+            ("dm-zoned/conv+nvm", "nvm", "dm-zoned takes cache, dm-zoned, page, dftl, fast, superblock, conv or zns"),
+            ("page/nvm", "nvm", "page takes nand"),
+            ("ext/conv+nvm+nvm:size=2G", "nvm:size=2G", "ext takes at most 2 devices"),
+            ("ext/conv+nvm/conv", "conv", "write it last"),
+            ("ext/conv+nvm:persist=msync", "msync", "nt, clwb, clflushopt or clflush"),
             ("ext/page/nand+znss", "znss", "did you mean zns?"),
             ("ext/conv+conv+conv:size=2G", "conv:size=2G", "ext takes at most 2 devices"),
             ("ext/conv:size=1G+conv:size=8Q", "8Q", "a size from"),
@@ -316,6 +349,10 @@ mod tests {
             "dm-zoned/page/nand+zns:size=1G",
             "ext/page/nand:size=1G+conv:size=128M",
             "ext/cache/conv+conv:size=2G+conv:size=128M",
+            "ext/conv:image=v.img+nvm:image=/dev/shm/j,size=1G",
+            "ext/page/nand+nvm:size=1G",
+            "ext/cache/conv+nvm:model=optane,persist=clflush",
+            "ext/dm-zoned/conv+zns+nvm:model=cxl",
             "ext:data=journal/conv+dm-zoned:journal-zone/conv:size=1G+zns:size=4G,zone=64M",
         ] {
             let path = Path::read(text).unwrap();

@@ -3,7 +3,7 @@
 use super::drive::{ReadLayer, read_conventional, read_layer};
 use crate::device::station::{DeviceNode, DeviceSettings, Offer};
 use crate::device::zns::{self, ZnsSettings};
-use crate::device::{cache, conv, nand};
+use crate::device::{cache, conv, nand, nvm};
 use crate::expression::{ExpressionError, Kind, Term};
 use crate::fs::ext::{self, ExtSettings};
 use crate::fs::kernel::{self, KernelFileSystem, KernelSettings};
@@ -54,12 +54,21 @@ pub struct Station {
 pub struct Below {
     /// The interfaces that it takes.
     pub takes: &'static [Offer],
+    /// Those that its second device and further ones may also have.
+    pub later: &'static [Offer],
     /// The least and the greatest number of devices.
     pub count: (usize, usize),
     /// An example of what to write behind it, where the table alone does not tell.
     pub example: Option<&'static str>,
     /// What several devices are for, and how they are written.
     pub several: Option<&'static str>,
+}
+
+impl Below {
+    /// True if a device of this interface can be the one at `position`, from 0.
+    pub fn takes_at(&self, position: usize, offer: Offer) -> bool {
+        self.takes.contains(&offer) || position > 0 && self.later.contains(&offer)
+    }
 }
 
 /// The function that parses the term of a station.
@@ -84,11 +93,11 @@ pub type ReadVolume = fn(&Term) -> Result<Arc<dyn VolumeSettings>, ExpressionErr
 pub type ReadDevice = fn(&Term, &[DeviceNode]) -> Result<Arc<dyn DeviceSettings>, ExpressionError>;
 
 /// Nothing: a medium, which stands at the bottom.
-const NOTHING: Below = Below { takes: &[], count: (0, 0), example: None, several: None };
+const NOTHING: Below = Below { takes: &[], later: &[], count: (0, 0), example: None, several: None };
 
 /// One device.
 const fn one(takes: &'static [Offer]) -> Below {
-    Below { takes, count: (1, 1), example: None, several: None }
+    Below { takes, later: &[], count: (1, 1), example: None, several: None }
 }
 
 /// The interface below a file system of the kernel.
@@ -96,7 +105,7 @@ const BLOCKS: &[Offer] = &[Offer::Blocks];
 const BLOCKS_OR_ZONES: &[Offer] = &[Offer::Blocks, Offer::Zones];
 
 impl Station {
-    /// A station that offers blocks or zones.
+    /// A station that offers blocks, zones or memory.
     pub const fn device(
         kind: &'static Kind,
         level: &'static str,
@@ -142,10 +151,11 @@ pub static STATIONS: &[Station] = &[
         &ext::KIND,
         Below {
             takes: BLOCKS,
+            later: &[Offer::Memory],
             count: (1, 2),
             example: None,
             several: Some(
-                "a second device is the journal's: ext/DATA+JOURNAL, such as ext/page/nand:size=4G+conv:size=128M",
+                "a second device is the journal's, of blocks or memory: ext/DATA+JOURNAL, such as ext/page/nand:size=4G+conv:size=128M",
             ),
         },
         |term| Ok(Arc::new(ExtSettings::read(term)?)),
@@ -160,6 +170,7 @@ pub static STATIONS: &[Station] = &[
         Offer::Blocks,
         Below {
             takes: BLOCKS,
+            later: &[],
             count: (1, 2),
             example: None,
             several: Some("the cache in memory has one device; of two, the first holds the cache: cache/CACHE+DEVICE"),
@@ -172,6 +183,7 @@ pub static STATIONS: &[Station] = &[
         Offer::Blocks,
         Below {
             takes: BLOCKS_OR_ZONES,
+            later: &[],
             count: (1, usize::MAX),
             example: Some("/conv:size=1G+zns:size=4G after it, or /zns:conventional=16"),
             several: Some("several devices are one address space: dm-zoned/CONVENTIONAL+ZONED+ZONED..."),
@@ -186,6 +198,7 @@ pub static STATIONS: &[Station] = &[
         read_conventional(term, |layer| layer_named(STATIONS, layer))
     }),
     Station::device(&zns::KIND, "media", Offer::Zones, NOTHING, |term, _| Ok(Arc::new(ZnsSettings::read(term)?))),
+    Station::device(&nvm::KIND, "media", Offer::Memory, NOTHING, |term, _| Ok(Arc::new(nvm::NvmSettings::read(term)?))),
     Station { kind: &nand::KIND, level: "media", offers: Offer::Flash, below: NOTHING, read: Read::Flash },
 ];
 

@@ -2,7 +2,9 @@
 //! file system is entered for it.
 
 use super::accounts::Stored;
-use crate::device::{Abilities, Account, BlockDevice, DeviceError, Lba, Medium, Zone, ZonedDevice, ZonedShape};
+use crate::device::{
+    Abilities, Account, BlockDevice, DeviceError, Lba, Medium, Nvm, Survival, Zone, ZonedDevice, ZonedShape,
+};
 use crate::label::Label;
 use crate::time::Time;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,6 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub enum Watched {
     Blocks(Blocks),
     Zones(Zones),
+    Memory(Memory),
 }
 
 impl Watched {
@@ -26,6 +29,10 @@ impl Watched {
                 let zones = Zones(Arc::new(Mutex::new(device)));
                 (Medium::Zones(Box::new(zones.clone())), Watched::Zones(zones))
             }
+            Medium::Memory(memory) => {
+                let memory = Memory(memory.into());
+                (Medium::Memory(Box::new(memory.clone())), Watched::Memory(memory))
+            }
         }
     }
 
@@ -33,6 +40,7 @@ impl Watched {
         match self {
             Watched::Blocks(device) => device.account(),
             Watched::Zones(device) => device.account(),
+            Watched::Memory(memory) => memory.account(),
         }
     }
 
@@ -144,5 +152,47 @@ impl ZonedDevice for Zones {
 
     fn account(&self) -> Account {
         self.device().account()
+    }
+}
+
+/// Memory with two holds.
+#[derive(Clone)]
+pub struct Memory(Arc<dyn Nvm>);
+
+impl Nvm for Memory {
+    fn bytes(&self) -> u64 {
+        self.0.bytes()
+    }
+
+    fn read(&self, at: u64, into: &mut [u8]) {
+        self.0.read(at, into);
+    }
+
+    fn store(&self, at: u64, from: &[u8]) {
+        self.0.store(at, from);
+    }
+
+    fn fence(&self) {
+        self.0.fence();
+    }
+
+    fn stored_by(&self, at: Time, bytes: u64) -> Time {
+        self.0.stored_by(at, bytes)
+    }
+
+    fn read_by(&self, at: Time, bytes: u64) -> Time {
+        self.0.read_by(at, bytes)
+    }
+
+    fn survival(&self) -> Survival {
+        self.0.survival()
+    }
+
+    fn is_timed(&self) -> bool {
+        self.0.is_timed()
+    }
+
+    fn account(&self) -> Account {
+        self.0.account()
     }
 }

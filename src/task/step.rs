@@ -24,11 +24,16 @@ pub enum Step {
     /// The records and blocks that wait made into a partial segment and handed to the device, and the device flushed.
     /// The device's own time is not part of it.
     LogWritten,
+    /// A block and its header of 64 bytes checksummed, stored to memory past the caches, and fenced. The memory's own time
+    /// is not part of it, beyond that of DRAM.
+    BlockStored,
+    /// An atomic addition to a line that another core has just changed.
+    LineShared,
 }
 
 impl Step {
     /// All of them, with the names that a table gives them.
-    pub const NAMES: [(&'static str, Step); 9] = [
+    pub const NAMES: [(&'static str, Step); 11] = [
         ("call", Step::Call),
         ("name-looked-up", Step::NameLookedUp),
         ("inode-read", Step::InodeRead),
@@ -38,11 +43,21 @@ impl Step {
         ("map-step", Step::MapStep),
         ("log-record", Step::LogRecord),
         ("log-written", Step::LogWritten),
+        ("block-stored", Step::BlockStored),
+        ("line-shared", Step::LineShared),
     ];
 
     /// True if only a file system that stores on a device takes this step.
     pub fn is_of_storage(self) -> bool {
-        matches!(self, Step::BlockSummed | Step::LogRecord | Step::LogWritten)
+        match self {
+            Step::BlockSummed | Step::LogRecord | Step::LogWritten | Step::BlockStored | Step::LineShared => true,
+            Step::Call
+            | Step::NameLookedUp
+            | Step::InodeRead
+            | Step::InodeChanged
+            | Step::BlockCopied
+            | Step::MapStep => false,
+        }
     }
 }
 
@@ -55,7 +70,7 @@ pub struct Costs {
 impl Costs {
     /// The table that `flashpath calibrate --rounds 101` measured on the machine of [`CpuTable::MEASURED_ON`]: medians of
     /// five runs of a release build, 22 November 2026.
-    pub const MEASURED: Costs = Costs { ns: [12, 97, 16, 34, 281, 189, 54, 70, 975] };
+    pub const MEASURED: Costs = Costs { ns: [12, 97, 16, 34, 281, 189, 54, 70, 975, 500, 100] };
 
     /// No CPU time at all.
     pub const fn none() -> Costs {

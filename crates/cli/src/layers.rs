@@ -1,6 +1,7 @@
 //! `flashpath layers`: the stations and workloads, with their options.
 
 use crate::failure::Failure;
+use flashpath::device::station::Offer;
 use flashpath::expression::{Kind, Values, nearest, one_of};
 use flashpath::run::{STATIONS, names_offering};
 use flashpath::workload::{files, generator};
@@ -27,6 +28,12 @@ impl Layers {
                 let below = match station.below.takes {
                     [] => "at the bottom of a path".to_string(),
                     takes => format!("on {}", one_of(names_offering(STATIONS, takes))),
+                };
+                let below = match station.offers {
+                    Offer::Memory => {
+                        format!("{below}, the journal's device of {}", one_of(names_taking(Offer::Memory)))
+                    }
+                    Offer::Flash | Offer::Zones | Offer::Blocks | Offer::Files => below,
                 };
                 describe(&mut text, station.kind, &format!("{}, {below}", station.level), station.below.several);
             }
@@ -60,6 +67,11 @@ impl Layers {
     fn wants(&self, name: &str) -> bool {
         self.station.as_ref().is_none_or(|wanted| wanted == name)
     }
+}
+
+/// The stations of which a second device may offer this.
+fn names_taking(offer: Offer) -> impl Iterator<Item = &'static str> {
+    STATIONS.iter().filter(move |station| station.below.later.contains(&offer)).map(|station| station.kind.name)
 }
 
 fn describe(text: &mut String, kind: &Kind, place: &str, devices: Option<&str>) {

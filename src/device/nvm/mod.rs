@@ -1,55 +1,26 @@
-//! Non-volatile memory: bytes that are stored to in lines of 64 bytes, and are durable after a fence.
+//! Non-volatile memory: bytes in lines, mapped from a file, or simulated line by line.
 //!
-//! A store writes the memory's lines back from the processor's caches; the next fence of the same thread makes them
-//! durable. Between a store and its fence each line may or may not survive a loss of power.
+//! | file | role |
+//! |---|---|
+//! | `mapped` | a mapped file, a device of memory, or memory of this process |
+//! | `model` | the timing model: latencies, and a bandwidth that all accesses share |
+//! | `counts` | bytes and fences, counted by threads side by side |
+//! | `settings` | the options of `nvm` |
+//! | `lines` | a memory for tests, whose lines survive a loss of power in any combination |
+//!
+//! The seam to the stations above, [`Nvm`], is `device/memory.rs`.
 
-use crate::time::Time;
+mod counts;
+pub mod lines;
+mod mapped;
+mod model;
+mod settings;
 
-/// Bytes of a line: what a processor writes back at once.
-pub const LINE_BYTES: usize = 64;
+pub use super::memory::{LINE_BYTES, Nvm, Survival};
+pub use flashpath_nvm::{Method, Persist, Unsupported};
+pub use mapped::Mapped;
+pub use model::{Direction, MemoryModel, MemoryTimes};
+pub use settings::{KIND, NvmSettings};
 
-/// What the content of a memory survives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Survival {
-    /// A loss of power: the memory is non-volatile, and mapped so that stores reach it.
-    PowerLoss,
-    /// The end of the process, but not that of the system.
-    Process,
-    /// Nothing: it is the memory of this process.
-    Nothing,
-}
-
-/// A region of non-volatile memory, which threads share.
-///
-/// Ranges that are being stored to are read by nobody, and stored to by nobody else: whoever uses a region sees to that.
-pub trait Nvm: Send + Sync {
-    /// Its length in bytes.
-    fn bytes(&self) -> u64;
-
-    /// Reads `into.len()` bytes from byte `at` on.
-    ///
-    /// # Panics
-    ///
-    /// If the region ends before them.
-    fn read(&self, at: u64, into: &mut [u8]);
-
-    /// Stores bytes from byte `at` on. They are durable after the next [`fence`](Nvm::fence) of the same thread.
-    ///
-    /// # Panics
-    ///
-    /// If the region ends before them.
-    fn store(&self, at: u64, from: &[u8]);
-
-    /// Makes durable what this thread has stored.
-    fn fence(&self);
-
-    /// The time at which a store of so many bytes that begins at `at`, and its fence, are done. Memory without a timing
-    /// model answers `at`: the processor's own time is that of the caller.
-    fn stored_by(&self, at: Time, bytes: u64) -> Time;
-
-    /// The time at which a read of so many bytes that begins at `at` is done.
-    fn read_by(&self, at: Time, bytes: u64) -> Time;
-
-    /// What its content survives.
-    fn survival(&self) -> Survival;
-}
+/// The station's name.
+const NAME: &str = "nvm";

@@ -21,6 +21,7 @@ mod memory;
 pub use disk::Disk;
 pub use error::ImageError;
 pub use file::FileDisk;
+pub use kernel_use::loop_device_of;
 pub use memory::Memory;
 
 use super::{DeviceError, Extent, Lba};

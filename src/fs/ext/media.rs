@@ -1,11 +1,11 @@
 //! The devices below, in blocks of the volume: of 1, 2 or 4 KiB, which may be parts of a device's blocks. There is one, or
-//! a second one for the journal.
+//! a second one for the journal, of blocks or of memory.
 //!
 //! A device of stamps keeps four bytes of a block. A block of metadata goes there as its checksum, and is never read
 //! back; a block of a file is its stamp.
 
 use super::error::OpenExtError;
-use crate::device::{Account, BlockDevice, DeviceError, Lba, Medium, STAMP_BYTES};
+use crate::device::{Account, BlockDevice, DeviceError, Lba, Medium, Nvm, STAMP_BYTES};
 use crate::label::{Content, Label, Tally};
 use crate::task::{Gate, Task};
 use crate::time::Time;
@@ -21,23 +21,41 @@ const PART_GATES: usize = 64;
 /// The devices below a volume.
 pub struct Below {
     pub volume: Box<dyn BlockDevice>,
-    /// The one that the journal has for itself.
+    /// The one of blocks that the journal has for itself.
     pub journal: Option<Box<dyn BlockDevice>>,
+    /// The memory that the journal has for itself.
+    pub nvm: Option<Box<dyn Nvm>>,
 }
 
 impl Below {
     /// One or two devices: the second is the journal's.
     pub fn of(media: Vec<Medium>) -> Result<Below, OpenExtError> {
-        let blocks = |medium| match medium {
-            Medium::Blocks(device) => Ok(device),
-            Medium::Zones(_) => {
-                Err(OpenExtError::Unsupported("ext stands on blocks that can be written in any order".to_string()))
+        let refused = |what: &str| Err(OpenExtError::Unsupported(what.to_string()));
+        let mut media = media.into_iter();
+        let volume = match media.next().expect("the table of stations says that ext stands on a device") {
+            Medium::Blocks(device) => device,
+            Medium::Zones(_) => return refused("ext stands on blocks that can be written in any order"),
+            Medium::Memory(_) => return refused("ext stands on blocks, and memory has none: it can hold the journal"),
+        };
+        let (journal, nvm) = match media.next() {
+            None => (None, None),
+            Some(Medium::Blocks(device)) => (Some(device), None),
+            Some(Medium::Memory(memory)) => (None, Some(memory)),
+            Some(Medium::Zones(_)) => {
+                return refused("a journal needs blocks that can be written in any order, or memory");
             }
         };
-        let mut devices = media.into_iter().map(blocks);
-        let (volume, journal) = (devices.next(), devices.next());
-        let volume = volume.expect("the table of stations says that ext stands on a device")?;
-        Ok(Below { volume, journal: journal.transpose()? })
+        Ok(Below { volume, journal, nvm })
+    }
+
+    /// The same, for all that know journals on blocks alone.
+    pub fn without_memory(media: Vec<Medium>) -> Result<Below, OpenExtError> {
+        match Below::of(media)? {
+            Below { nvm: Some(_), .. } => {
+                Err(OpenExtError::Unsupported("a journal in memory is not built yet".to_string()))
+            }
+            below => Ok(below),
+        }
     }
 }
 

@@ -54,7 +54,7 @@ impl Devices {
     ///
     /// # Panics
     ///
-    /// If a block device is not the first: `read` rejects that.
+    /// If a block device is not the first: `read` rejects that. If one is memory: the table of stations does.
     pub fn of(below: Vec<Medium>) -> Devices {
         let mut devices = Devices { conventional: None, zoned: Vec::new() };
         for (at, medium) in below.into_iter().enumerate() {
@@ -64,6 +64,7 @@ impl Devices {
                     devices.conventional = Some(device);
                 }
                 Medium::Zones(device) => devices.zoned.push(device),
+                Medium::Memory(_) => panic!("the table of stations allows only blocks and zones below dm-zoned"),
             }
         }
         devices

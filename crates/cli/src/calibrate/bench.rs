@@ -3,6 +3,7 @@
 //! The calls are those of `fs::volume::steps`, each with one step that the calls before it do not have. So a step is the
 //! time of a call beyond that of its other steps, and a simulated call takes what the same call takes here.
 
+use super::memory::{Ring, line_shared};
 use flashpath::device::{BlockDevice, Lba};
 use flashpath::fs::Durable;
 use flashpath::fs::station::{Access, Mounting};
@@ -45,6 +46,12 @@ pub fn how(step: Step) -> &'static str {
         Step::MapStep => "a read of 64 buffered blocks, beyond the call, the inode and the copies, over 64",
         Step::LogRecord => "a link or an unlink, beyond the call, the name and two inodes",
         Step::LogWritten => "an fsync of one block, beyond the call, the inode, the checksum and the device's own time",
+        Step::BlockStored => {
+            "CRC-32C of 4 KiB and of a header of 64 bytes, both stored to memory with non-temporal stores; a fence"
+        }
+        Step::LineShared => {
+            "an atomic addition to each of 512 lines that a thread on another core has just changed, over 512"
+        }
     }
 }
 
@@ -56,6 +63,8 @@ pub struct Bench {
     logged: Arc<dyn Volume>,
     /// A device as the one below `logged`.
     device: Box<dyn BlockDevice>,
+    /// Memory as that of a journal.
+    ring: Ring,
     /// A file with 64 buffered blocks.
     file: InodeNumber,
     /// A file of `logged`.
@@ -98,8 +107,8 @@ impl Bench {
         let written = make(&*logged, "file")?;
         let device = open_device(&Path::read(DEVICE).expect("it is a device"), Payload::Bytes, 1);
         let device = device.expect("memory holds a device");
-        let bench =
-            Bench { volume, logged, device, file, written, from: vec![1; COPIED], to: vec![0; COPIED], copied: 0 };
+        let (from, to) = (vec![1; COPIED], vec![0; COPIED]);
+        let bench = Bench { volume, logged, device, ring: Ring::new(), file, written, from, to, copied: 0 };
         bench.touch_memory()?;
         Ok(bench)
     }
@@ -131,6 +140,8 @@ impl Bench {
         set(Step::LogRecord, self.link_and_unlink()? / 2.0 - call - name - 2.0 * changed);
         let sync = self.write_and_sync()? - self.write()?;
         set(Step::LogWritten, sync - call - read - summed - self.device()?);
+        set(Step::BlockStored, self.store());
+        set(Step::LineShared, line_shared());
         Ok(round)
     }
 
@@ -167,6 +178,15 @@ impl Bench {
 
     fn sum(&self) -> f64 {
         each(|| Ok(black_box(crc32c::crc32c(&self.from[..BLOCK])))).expect("a checksum cannot fail")
+    }
+
+    fn store(&mut self) -> f64 {
+        let Bench { ring, from, .. } = self;
+        let store = || {
+            ring.store(&from[..BLOCK]);
+            Ok(())
+        };
+        each(store).expect("a store cannot fail")
     }
 
     fn read_run(&mut self) -> Result<f64, VolumeError> {

@@ -3,8 +3,10 @@
 //! | file | role |
 //! |---|---|
 //! | `bench` | volumes in memory, and the calls that are timed |
+//! | `memory` | stores to memory as that of a journal, and lines that two cores share |
 
 mod bench;
+mod memory;
 
 use crate::failure::Failure;
 use bench::Bench;

@@ -49,7 +49,7 @@ impl Ext {
         mounting: &Mounting,
         access: Access,
     ) -> Result<Ext, OpenExtError> {
-        let Below { volume, journal } = Below::of(below)?;
+        let Below { volume, journal, nvm: _ } = Below::without_memory(below)?;
         let task = Task::at(Time::ZERO);
         let (media, superblock) = read_superblock(volume, &task)?;
         if superblock.u16(56) == MAGIC && superblock.features().has(JOURNAL_DEV) {

@@ -171,6 +171,7 @@ impl Medium {
         let mut at = at;
         let blocks = self.blocks();
         match self {
+            Medium::Memory(_) => {}
             Medium::Blocks(device) => {
                 let mut look = |place: u64| {
                     let mut bytes = zeroed();

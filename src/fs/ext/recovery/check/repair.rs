@@ -85,7 +85,7 @@ impl<'c> Check<'c> {
         mounting: &Mounting,
         writes: bool,
     ) -> Result<Check<'c>, OpenExtError> {
-        let Below { volume, journal } = Below::of(below)?;
+        let Below { volume, journal, nvm: _ } = Below::without_memory(below)?;
         let (media, stored) = read_superblock(volume, task)?;
         if stored.u16(56) == MAGIC && stored.features().has(JOURNAL_DEV) {
             let what = format!("the first device is journal {}: write the volume's before it", uuid(stored.uuid()));

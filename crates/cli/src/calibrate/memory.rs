@@ -1,0 +1,124 @@
+//! Stores to memory as that of a journal, and lines that two cores share.
+
+use flashpath::device::Nvm;
+use flashpath::device::nvm::{LINE_BYTES, Mapped, Persist};
+use flashpath::units::BLOCK_BYTES;
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+use nix::unistd::Pid;
+use std::hint::spin_loop;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// Bytes of the memory: more than the caches of a core have, as a journal.
+const RING_BYTES: u64 = 64 << 20;
+const SLOT_BYTES: u64 = BLOCK_BYTES + LINE_BYTES as u64;
+
+/// A ring of slots, each a header and a block.
+pub struct Ring {
+    memory: Mapped,
+    slot: u64,
+}
+
+impl Ring {
+    /// A ring of which every page is in memory.
+    pub fn new() -> Ring {
+        let memory = Mapped::in_memory(RING_BYTES, Persist::preferred(), None).expect("the system has the memory");
+        for page in (0..RING_BYTES).step_by(BLOCK_BYTES as usize) {
+            memory.store(page, &[1; LINE_BYTES]);
+        }
+        memory.fence();
+        Ring { memory, slot: 0 }
+    }
+
+    /// Stores a block with its header in the next slot.
+    #[inline]
+    pub fn store(&mut self, block: &[u8]) {
+        let mut header = [0; LINE_BYTES];
+        header[..8].copy_from_slice(&self.slot.to_le_bytes());
+        header[8..12].copy_from_slice(&crc32c::crc32c(block).to_le_bytes());
+        let sum = crc32c::crc32c(&header[..LINE_BYTES - 4]);
+        header[LINE_BYTES - 4..].copy_from_slice(&sum.to_le_bytes());
+        let at = self.slot * SLOT_BYTES;
+        self.memory.store(at, &header);
+        self.memory.store(at + LINE_BYTES as u64, block);
+        self.memory.fence();
+        self.slot = (self.slot + 1) % (RING_BYTES / SLOT_BYTES);
+    }
+}
+
+/// Lines that the threads change in turn.
+const SHARED: usize = 512;
+/// The lines are visited with this step, so that no prefetcher fetches the next one.
+const STRIDE: usize = 197;
+/// The least time of a measurement.
+const LOOP: Duration = Duration::from_millis(2);
+
+/// A line with room to the next one: processors fetch lines in pairs.
+#[repr(align(128))]
+#[derive(Default)]
+struct Line(AtomicU64);
+
+fn change_all(lines: &[Line]) {
+    for number in 0..lines.len() {
+        lines[number * STRIDE % lines.len()].0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// Runs the calling thread on this processor alone. Without permission it runs anywhere, as the system decides.
+fn pin(processor: Option<usize>) {
+    let mut set = CpuSet::new();
+    if processor.is_some_and(|processor| set.set(processor).is_ok()) {
+        let _ = sched_setaffinity(Pid::from_raw(0), &set);
+    }
+}
+
+/// The nanoseconds of an addition to a line that another core has just changed: the median of some batches, since either
+/// thread may be interrupted. With one processor it is that of an addition to a line that no other core has.
+pub fn line_shared() -> f64 {
+    let allowed = sched_getaffinity(Pid::from_raw(0)).ok();
+    let processors = |set: &CpuSet| (0..CpuSet::count()).filter(|at| set.is_set(*at).unwrap_or(false)).collect();
+    let processors: Vec<usize> = allowed.as_ref().map(processors).unwrap_or_default();
+    let (own, other) = (processors.first().copied(), processors.get(1).copied());
+    let lines: Vec<Line> = (0..SHARED).map(|_| Line::default()).collect();
+    // Even: the other thread changes the lines; odd: this one does. The greatest number ends both.
+    let turn = AtomicUsize::new(0);
+    let mut batches = Vec::new();
+    let wait = |parity: usize| {
+        while turn.load(Ordering::Acquire) % 2 != parity {
+            // Two threads on one processor would otherwise wait for the end of their time slices.
+            if other.is_some() { spin_loop() } else { std::thread::yield_now() }
+        }
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            pin(other);
+            loop {
+                wait(0);
+                if turn.load(Ordering::Acquire) == END {
+                    return;
+                }
+                change_all(&lines);
+                turn.fetch_add(1, Ordering::AcqRel);
+            }
+        });
+        pin(own);
+        let began = Instant::now();
+        while began.elapsed() < LOOP {
+            wait(1);
+            let from = Instant::now();
+            change_all(&lines);
+            batches.push(from.elapsed().as_nanos() as f64 / SHARED as f64);
+            turn.fetch_add(1, Ordering::AcqRel);
+        }
+        wait(1);
+        turn.store(END, Ordering::Release);
+    });
+    if let Some(allowed) = allowed {
+        let _ = sched_setaffinity(Pid::from_raw(0), &allowed);
+    }
+    batches.sort_unstable_by(f64::total_cmp);
+    batches[batches.len() / 2]
+}
+
+/// The turn after the last one; it is even.
+const END: usize = usize::MAX - 1;
