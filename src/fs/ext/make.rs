@@ -80,7 +80,7 @@ struct NewLog {
 impl Ext {
     /// Makes an empty volume on these devices, and mounts it.
     pub fn create(below: Vec<Medium>, settings: &ExtSettings, mounting: &Mounting) -> Result<Ext, OpenExtError> {
-        let Below { volume: device, journal, nvm: _ } = Below::without_memory(below)?;
+        let Below { volume: device, journal, nvm } = Below::of(below)?;
         let task = Task::at(Time::ZERO);
         let block_bytes = settings.block_bytes as usize;
         if device.block_width() != BLOCK_BYTES as usize && block_bytes != BLOCK_BYTES as usize {
@@ -113,6 +113,7 @@ impl Ext {
         }
         media.flush(&task)?;
         let mut ext = Ext::on(media, journal, maker.superblock, settings, mounting)?;
+        ext.take_memory(nvm, true)?;
         for (block, bytes) in maker.blocks {
             ext.blocks.set(block, bytes.into());
             ext.blocks.release(block);

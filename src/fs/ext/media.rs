@@ -47,16 +47,6 @@ impl Below {
         };
         Ok(Below { volume, journal, nvm })
     }
-
-    /// The same, for all that know journals on blocks alone.
-    pub fn without_memory(media: Vec<Medium>) -> Result<Below, OpenExtError> {
-        match Below::of(media)? {
-            Below { nvm: Some(_), .. } => {
-                Err(OpenExtError::Unsupported("a journal in memory is not built yet".to_string()))
-            }
-            below => Ok(below),
-        }
-    }
 }
 
 /// Makes all writes to these devices durable that were answered before. Those that work side by side flush so.

@@ -20,7 +20,9 @@ use super::format::superblock::{LENGTH, PLACE, Superblock};
 use super::inspect::uuid;
 use super::journal::{FoundRegion, NvmJournal, RegionSuperblock, TransactionId};
 use super::recovery::Replayed;
-use crate::device::nvm::Nvm;
+use super::settings::{DataMode, JournalKind};
+use crate::device::nvm::{self, Nvm, NvmSettings};
+use crate::expression::parse_term;
 use crate::random::Random;
 use crate::task::Task;
 use crate::fs::station::Access;
@@ -38,16 +40,17 @@ pub struct RegionBelow {
     pub named: Option<[u8; 16]>,
 }
 
-impl RegionBelow {
-    pub fn new(nvm: Box<dyn Nvm>) -> RegionBelow {
-        RegionBelow { nvm: nvm.into(), named: None }
-    }
-}
-
 /// Puts the name of a region into a volume's superblock, or takes it out.
 pub fn name_region(superblock: &mut Superblock, region: Option<[u8; 16]>) {
     superblock.set32(JOURNAL_INODE, if region.is_some() { 0 } else { JOURNAL });
     superblock.set_bytes(JOURNAL_UUID, &region.unwrap_or_default());
+}
+
+/// Memory of this process, for a journal of which the path names no memory: the station `nvm` as it is by itself.
+fn own_memory() -> Result<Box<dyn Nvm>, OpenExtError> {
+    let settings = parse_term(nvm::KIND.name).and_then(|term| NvmSettings::read(&term));
+    let memory = settings.expect("the defaults are valid").open();
+    Ok(Box::new(memory.map_err(|error| refused(error.to_string()))?))
 }
 
 fn refused(why: String) -> OpenExtError {
@@ -55,6 +58,39 @@ fn refused(why: String) -> OpenExtError {
 }
 
 impl Ext {
+    /// Takes the memory below, if the journal is there. `is_new`: nothing of the volume was there before, and it may be
+    /// memory of this process.
+    pub fn take_memory(&mut self, nvm: Option<Box<dyn Nvm>>, is_new: bool) -> Result<(), OpenExtError> {
+        let nvm = match (nvm, self.settings.journal) {
+            (Some(_), Some(JournalKind::Inline)) => {
+                return Err(refused("journal=inline, and memory for a journal: leave one of them out".to_string()));
+            }
+            (None, Some(JournalKind::Nvm)) if self.journal_media.is_some() => {
+                return Err(refused("journal=nvm, and a second device of blocks: write +nvm in its place".to_string()));
+            }
+            (None, Some(JournalKind::Nvm)) if is_new => own_memory()?,
+            (None, Some(JournalKind::Nvm)) => {
+                let what = "journal=nvm needs its memory as the second device, such as ext/conv+nvm:image=FILE";
+                return Err(refused(what.to_string()));
+            }
+            (None, _) => {
+                return match self.settings.of_nvm {
+                    Some(option) => {
+                        let what = "is of a journal in non-volatile memory: add its memory, such as +nvm:image=FILE";
+                        Err(refused(format!("{option}= {what}")))
+                    }
+                    None => Ok(()),
+                };
+            }
+            (Some(nvm), _) => nvm,
+        };
+        if self.settings.is_data_open {
+            self.settings.data = DataMode::Journal;
+        }
+        self.region = Some(RegionBelow { nvm: nvm.into(), named: None });
+        Ok(())
+    }
+
     /// True if the superblock says that the journal is in a region, or on a device.
     pub fn names_a_journal(&self) -> bool {
         self.shape.features.has(HAS_JOURNAL) && self.shape.journal_inode == 0 && self.journal_uuid != [0; 16]

@@ -49,7 +49,7 @@ impl Ext {
         mounting: &Mounting,
         access: Access,
     ) -> Result<Ext, OpenExtError> {
-        let Below { volume, journal, nvm: _ } = Below::without_memory(below)?;
+        let Below { volume, journal, nvm } = Below::of(below)?;
         let task = Task::at(Time::ZERO);
         let (media, superblock) = read_superblock(volume, &task)?;
         if superblock.u16(56) == MAGIC && superblock.features().has(JOURNAL_DEV) {
@@ -57,6 +57,7 @@ impl Ext {
             return Err(OpenExtError::JournalDevice(what));
         }
         let mut ext = Ext::on(media, journal, superblock, settings, mounting)?;
+        ext.take_memory(nvm, false)?;
         ext.read_only = ext.refuses_writing(access);
         ext.replay_region(&task, access)?;
         ext.sum_groups(&task)?;

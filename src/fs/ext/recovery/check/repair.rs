@@ -10,6 +10,7 @@
 
 use super::{Check, Walk, seconds};
 use crate::device::Medium;
+use crate::fs::ext::blocks::Bytes;
 use crate::fs::ext::error::{OpenExtError, damaged};
 use crate::fs::ext::format::features::{
     BIGALLOC, HAS_JOURNAL, JOURNAL_DEV, NEEDS_RECOVERY, ORPHAN_FILE, ORPHAN_PRESENT,
@@ -22,6 +23,7 @@ use crate::fs::ext::format::superblock::{LENGTH, MAGIC, PLACE, Superblock, state
 use crate::fs::ext::inspect::uuid;
 use crate::fs::ext::journal::LogPlace;
 use crate::fs::ext::media::{Below, Media};
+use crate::fs::ext::nvm_region::name_region;
 use crate::fs::ext::recovery::open::read_superblock;
 use crate::fs::ext::recovery::replay::FoundLog;
 use crate::fs::ext::{Ext, ExtSettings};
@@ -30,7 +32,7 @@ use crate::fs::volume::{Damage, VolumeError};
 use crate::label::{Cause, Content, Label};
 use crate::task::Task;
 use crate::time::Time;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -85,7 +87,7 @@ impl<'c> Check<'c> {
         mounting: &Mounting,
         writes: bool,
     ) -> Result<Check<'c>, OpenExtError> {
-        let Below { volume, journal, nvm: _ } = Below::without_memory(below)?;
+        let Below { volume, journal, nvm } = Below::of(below)?;
         let (media, stored) = read_superblock(volume, task)?;
         if stored.u16(56) == MAGIC && stored.features().has(JOURNAL_DEV) {
             let what = format!("the first device is journal {}: write the volume's before it", uuid(stored.uuid()));
@@ -103,6 +105,7 @@ impl<'c> Check<'c> {
             }
         };
         let mut ext = Ext::on(media, journal, superblock.clone(), settings, mounting)?;
+        ext.take_memory(nvm, false)?;
         ext.read_only = Some("it is checked".to_string());
         if ext.shape.blocks > u64::from(u32::MAX) || ext.shape.features.has(BIGALLOC) {
             let what = "volumes of more than 2^32 blocks, or with bigalloc, are checked by e2fsck";
@@ -131,6 +134,7 @@ impl<'c> Check<'c> {
         if !self.ext.shape.features.has(HAS_JOURNAL) {
             return self.ext.refuse_journal_device("it has no journal");
         }
+        self.replay_region(writes)?;
         let known = self.walk.findings.len();
         self.load_groups()?;
         let found = match self.ext.shape.journal_inode {
@@ -154,17 +158,7 @@ impl<'c> Check<'c> {
             self.found(error.to_string(), "the copy is left out, and the block stays as it was");
         }
         let is_empty = log.superblock.start() == 0 && replayed.blocks.is_empty() && !is_made_anew;
-        let superblock_block = self.ext.shape.superblock_block(0);
-        for (block, bytes) in replayed.blocks {
-            if block == superblock_block {
-                let at = PLACE as usize % self.ext.shape.block_bytes;
-                self.take_superblock(Superblock::new(&bytes[at..at + LENGTH]));
-            }
-            if writes {
-                self.ext.media.write(self.task, block, &bytes, LABEL)?;
-            }
-            self.ext.blocks.set(block, bytes);
-        }
+        self.take_blocks(replayed.blocks, writes)?;
         if writes && !is_empty {
             self.ext.media.flush(self.task)?;
             let mut superblock = log.superblock;
@@ -174,6 +168,49 @@ impl<'c> Check<'c> {
             let label = Label::first(Cause::JournalCommit, Content::Journal);
             log.place.media.write_metadata(self.task, log.place.superblock, &bytes, label)?;
             log.place.media.flush(self.task)?;
+        }
+        Ok(())
+    }
+
+    /// If the volume's journal is in memory: takes the blocks that it has. The volume is one with a log in its own inode then.
+    fn replay_region(&mut self, writes: bool) -> Result<(), OpenExtError> {
+        let Some(nvm) = self.ext.region.as_ref().map(|region| Arc::clone(&region.nvm)) else { return Ok(()) };
+        if !self.ext.names_a_journal() {
+            return Ok(());
+        }
+        let region = self.ext.named_region(&*nvm)?;
+        let replayed = self.ext.replayed_region(&*nvm, &region);
+        for error in replayed.damaged {
+            self.found(error.to_string(), "it is left out, and the block stays as it was");
+        }
+        self.take_blocks(replayed.blocks, writes)?;
+        name_region(&mut self.superblock, None);
+        self.superblock.sum();
+        self.ext.shape.journal_inode = JOURNAL;
+        if writes {
+            let (place, at) = (self.ext.shape.superblock_block(0), PLACE as usize % self.ext.shape.block_bytes);
+            let mut block = self.read(place)?.to_vec();
+            block[at..at + LENGTH].copy_from_slice(self.superblock.bytes());
+            self.ext.media.write(self.task, place, &block, LABEL)?;
+            self.ext.blocks.set(place, block.into());
+            self.ext.media.flush(self.task)?;
+            region.emptied().write(&*nvm);
+        }
+        Ok(())
+    }
+
+    /// Takes the newest bytes of blocks from a journal.
+    fn take_blocks(&mut self, blocks: BTreeMap<u64, Bytes>, writes: bool) -> Result<(), OpenExtError> {
+        let superblock_block = self.ext.shape.superblock_block(0);
+        for (block, bytes) in blocks {
+            if block == superblock_block {
+                let at = PLACE as usize % self.ext.shape.block_bytes;
+                self.take_superblock(Superblock::new(&bytes[at..at + LENGTH]));
+            }
+            if writes {
+                self.ext.media.write(self.task, block, &bytes, LABEL)?;
+            }
+            self.ext.blocks.set(block, bytes);
         }
         Ok(())
     }
