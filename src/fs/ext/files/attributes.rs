@@ -195,3 +195,38 @@ impl Ext {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const INODE_ROOM: usize = 96;
+
+    /// Sets attributes of these names and lengths, one after the other. The names in the inode and in the block, or `None`
+    /// if one did not fit.
+    fn divided(division: &mut Division, set: &[(&str, usize)]) -> Option<[String; 2]> {
+        for (name, length) in set {
+            let stored = Stored { prefix: 1, name: name.as_bytes().to_vec(), value: vec![7; *length] };
+            if !division.set(stored, INODE_ROOM, 1024) {
+                return None;
+            }
+        }
+        let names = |part: &[Stored]| part.iter().map(|stored| char::from(stored.name[0])).collect();
+        Some([names(&division.inode), names(&division.block)])
+    }
+
+    #[test]
+    fn an_attribute_that_is_set_leaves_the_others_where_they_are() {
+        let division = &mut Division { inode: Vec::new(), block: Vec::new() };
+        let mut expect = |set: &[(&str, usize)], inode: &str, block: &str| {
+            assert_eq!(divided(division, set), Some([inode.to_string(), block.to_string()]), "{set:?}");
+        };
+        expect(&[("a", 60), ("b", 40), ("c", 700)], "a", "bc");
+        // It outgrows the inode, which then has room for b; that one is not set.
+        expect(&[("a", 80)], "", "bca");
+        // As long as it keeps its value it keeps its place.
+        expect(&[("b", 40)], "", "bca");
+        expect(&[("b", 44)], "b", "ca");
+        assert_eq!(divided(division, &[("d", 200)]), None, "neither has room");
+    }
+}
