@@ -8,7 +8,7 @@ use flashpath::device::Medium;
 use flashpath::expression::parse_term;
 use flashpath::fs::Durable;
 use flashpath::fs::ext::ExtSettings;
-use flashpath::fs::station::{Access, VolumeSettings};
+use flashpath::fs::station::{Access, StoredVolumes, VolumeSettings};
 use flashpath::fs::volume::{FileKind, Hold, InodeNumber, NewFile, Volume, VolumeError};
 use flashpath::label::{Cause, Content};
 use flashpath::random::Random;
