@@ -28,7 +28,7 @@ impl Ext {
         }
     }
 
-    /// Writes out a piece of what waits in a range of a file's blocks, about [`AT_ONCE`] bytes, and the inode with it if
+    /// Writes out a piece of what waits in a range of a file's blocks, about 4 MiB, and the inode with it if
     /// nothing more waits. Answers the block behind the piece, or the end of the range if nothing waits there any more. The
     /// task is behind the file's gate, and may leave it before the next piece.
     pub fn write_piece(
