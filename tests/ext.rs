@@ -40,5 +40,7 @@ mod skipped;
 mod walk;
 #[path = "ext/work.rs"]
 mod work;
+#[path = "ext/write_out.rs"]
+mod write_out;
 #[path = "ext/writing.rs"]
 mod writing;
