@@ -16,6 +16,8 @@ mod damaged_mounts;
 mod external;
 #[path = "ext/features.rs"]
 mod features;
+#[path = "ext/huge.rs"]
+mod huge;
 #[path = "ext/image.rs"]
 mod image;
 #[path = "ext/in_use.rs"]
@@ -38,5 +40,7 @@ mod skipped;
 mod walk;
 #[path = "ext/work.rs"]
 mod work;
+#[path = "ext/write_out.rs"]
+mod write_out;
 #[path = "ext/writing.rs"]
 mod writing;

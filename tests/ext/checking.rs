@@ -7,6 +7,7 @@ use crate::reading::fill;
 use crate::work::Work;
 use flashpath::fs::station::Access;
 use flashpath::fs::station::RepairOutcome;
+use flashpath::fs::volume::{Call, FileKind, Hold, InodeNumber, NewFile, Volume, VolumeError};
 use flashpath::layout::{Layout, Region};
 use flashpath::random::Random;
 use flashpath::run::{OpenError, Path, check_file_system, repair_file_system};
@@ -181,6 +182,75 @@ fn damaged_images(kind: usize) {
     }
     assert!(damaged > count / 4, "{damaged} of {count} were damaged");
     assert!(wrong.is_empty(), "{:?}: {} of {count} are wrong:\n{}", KINDS[kind], wrong.len(), wrong.join("\n"));
+}
+
+/// A directory with an index, in a volume of 1 KiB blocks, and names in it.
+const NAMED: u32 = 40;
+
+fn in_many<T>(volume: &dyn Volume, act: impl FnOnce(&Call, InodeNumber) -> Result<T, VolumeError>) -> T {
+    let many = call(|call| volume.lookup(call, (InodeNumber::ROOT, b"many"), Hold::No)).unwrap().inode;
+    call(|call| act(call, many)).unwrap()
+}
+
+fn make(volume: &dyn Volume, directory: InodeNumber, name: &str, kind: FileKind) {
+    let new = NewFile { kind, permissions: 0o755, user: 0, group: 0, device: 0, target: b"", attributes: &[] };
+    call(|call| volume.make(call, (directory, name.as_bytes()), &new, Hold::No, None)).unwrap();
+}
+
+fn long_name(number: u32) -> String {
+    format!("{number} {}", "a name of some length ".repeat(1 + number as usize % 4))
+}
+
+/// Makes a directory with an index and so many files, and breaks the index.
+fn make_broken_index(image: &Image, files: u32) {
+    let volume = &*image.volume("", Access::IfWhole);
+    make(volume, InodeNumber::ROOT, "many", FileKind::Directory);
+    let many = in_many(volume, |_, many| Ok(many));
+    for number in 0..files.max(NAMED) {
+        make(volume, many, &long_name(number), FileKind::Regular);
+    }
+    for number in files..NAMED {
+        call(|call| volume.unlink(call, (many, long_name(number).as_bytes()), None)).unwrap();
+    }
+    call(|call| volume.unmount(call)).unwrap();
+    let first: u64 = image.debugfs("bmap /many 0").trim().parse().unwrap();
+    // The levels that the root says.
+    let file = OpenOptions::new().write(true).open(image.path()).unwrap();
+    file.write_all_at(&[9], first * BLOCK + 30).unwrap();
+}
+
+#[test]
+fn a_directory_that_is_written_anew_has_an_index_if_it_has_more_than_one_block() {
+    if !has_e2fsprogs() {
+        return;
+    }
+    for mke2fs in KINDS {
+        // A block of names; a root; a root and nodes below it.
+        for (files, has_index) in [(7, false), (300, true), (7000, true)] {
+            let what = format!("{mke2fs:?}, {files} files");
+            let image = Image::of_bytes(32 << 20);
+            image.mke2fs(&[mke2fs, &["-N", "8000"]].concat());
+            make_broken_index(&image, files);
+            assert!(ours(&image).is_some() && image.findings().is_some(), "{what}");
+            let outcome = repair(&image).unwrap();
+            assert!(outcome.left.is_empty() && !outcome.repaired.is_empty(), "{what}: {outcome:?}");
+            image.check();
+            assert_eq!(ours(&image), None, "{what}");
+            let stat = image.debugfs("stat /many");
+            let flags = stat.split("Flags: 0x").nth(1).and_then(|rest| rest.split_whitespace().next()).unwrap();
+            assert_eq!(u32::from_str_radix(flags, 16).unwrap() & 0x1000 != 0, has_index, "{what}: {stat}");
+            let volume = &*image.volume("", Access::IfWhole);
+            for number in 0..files {
+                in_many(volume, |call, many| volume.lookup(call, (many, long_name(number).as_bytes()), Hold::No));
+            }
+            let many = in_many(volume, |_, many| Ok(many));
+            for number in 0..200 {
+                make(volume, many, &format!("one more: {}", long_name(number)), FileKind::Regular);
+            }
+            call(|call| volume.unmount(call)).unwrap();
+            image.check();
+        }
+    }
 }
 
 #[test]

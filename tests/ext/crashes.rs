@@ -125,7 +125,7 @@ pub fn work(volume: &dyn Volume, random: &mut Random, promised: &mut Promised) -
 }
 
 /// A device as an image.
-fn image_of(disk: &Disk, blocks: u64) -> Image {
+pub fn image_of(disk: &Disk, blocks: u64) -> Image {
     let image = Image::of_bytes(blocks * BLOCK as u64);
     let file = OpenOptions::new().write(true).open(image.path()).unwrap();
     for block in 0..blocks {

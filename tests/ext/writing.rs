@@ -70,6 +70,8 @@ fn what_random_work_leaves_is_clean_and_the_kernel_reads_the_same() {
         (":data=journal", ""),
         (":data=journal", ":block=1K"),
         ("", ":block=2K"),
+        // Less memory than what waits to be written home takes.
+        (":cache=1M", ""),
     ] {
         works(&made(64, made_with), options, 11, 6000);
     }

@@ -13,6 +13,32 @@ use tempfile::TempDir;
 const PATIENCE: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(20);
 
+/// Options that mount(2) takes as flags, apart from those of the file system.
+const FLAGS: [(&str, MsFlags); 10] = [
+    ("dirsync", MsFlags::MS_DIRSYNC),
+    ("lazytime", MsFlags::MS_LAZYTIME),
+    ("noatime", MsFlags::MS_NOATIME),
+    ("nodev", MsFlags::MS_NODEV),
+    ("nodiratime", MsFlags::MS_NODIRATIME),
+    ("noexec", MsFlags::MS_NOEXEC),
+    ("nosuid", MsFlags::MS_NOSUID),
+    ("relatime", MsFlags::MS_RELATIME),
+    ("strictatime", MsFlags::MS_STRICTATIME),
+    ("sync", MsFlags::MS_SYNCHRONOUS),
+];
+
+/// Divides options into flags and those of the file system, both joined by commas.
+fn divide(options: &str) -> (MsFlags, String) {
+    let mut flags = MsFlags::empty();
+    let of_file_system = options.split(',').filter(|option| {
+        let flag = FLAGS.iter().find(|(name, _)| name == option).map(|(_, flag)| *flag);
+        flags |= flag.unwrap_or(MsFlags::empty());
+        flag.is_none()
+    });
+    let of_file_system = of_file_system.collect::<Vec<_>>().join(",");
+    (flags, of_file_system)
+}
+
 /// A mounted file system in a directory of its own.
 #[derive(Debug)]
 pub struct Mount {
@@ -27,7 +53,7 @@ pub struct Mount {
 impl Mount {
     /// Mounts `source`, a device or a name, in a new directory below `beside`.
     ///
-    /// `options` are those of the file system, joined by commas. Fails without root, if the kernel lacks the file
+    /// `options` are those of mount(8) and of the file system, joined by commas. Fails without root, if the kernel lacks the file
     /// system, and if the file system rejects the options (the kernel's log has the reason).
     pub fn new(source: &Path, file_system: &str, options: &str, beside: &Path) -> Result<Mount, KernelError> {
         let directory = tempfile::Builder::new()
@@ -48,16 +74,17 @@ impl Mount {
 
     fn begin(&mut self) -> Result<(), KernelError> {
         let Mount { path, source, file_system, options, .. } = self;
-        let data = (!options.is_empty()).then_some(options.as_str());
-        mount(Some(source.as_path()), path.as_path(), Some(file_system.as_str()), MsFlags::empty(), data).map_err(
-            |error| match error {
+        let (flags, data) = divide(options);
+        let data = (!data.is_empty()).then_some(data.as_str());
+        mount(Some(source.as_path()), path.as_path(), Some(file_system.as_str()), flags, data).map_err(|error| {
+            match error {
                 Errno::ENODEV => KernelError::missing(
                     format!("the kernel has no {file_system}"),
                     format!("load it (modprobe {file_system}), or take a file system that /proc/filesystems lists"),
                 ),
                 _ => failed(format!("mount {} as {file_system} ({options})", source.display()))(error),
-            },
-        )?;
+            }
+        })?;
         self.is_mounted = true;
         Ok(())
     }
@@ -164,4 +191,17 @@ pub fn users_of(path: &Path) -> String {
     devices.sort();
     words.extend(devices);
     if words.is_empty() { String::new() } else { format!(" by {}", words.join(" and ")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_are_taken_out_of_the_options_of_a_file_system() {
+        assert_eq!(divide(""), (MsFlags::empty(), String::new()));
+        assert_eq!(divide("data=ordered,nodiscard"), (MsFlags::empty(), "data=ordered,nodiscard".to_string()));
+        let flags = MsFlags::MS_NOATIME | MsFlags::MS_NODEV;
+        assert_eq!(divide("data=ordered,noatime,nodiscard,nodev"), (flags, "data=ordered,nodiscard".to_string()));
+    }
 }

@@ -2,7 +2,8 @@
 //!
 //! A block's bytes are shared with whoever reads them, and are copied when they change while somebody has them: so a
 //! commit keeps what it took without a copy. What is changed, or committed and not yet written home, stays; of the rest the
-//! longest unused goes when there is too much. On a device of stamps all metadata stays.
+//! longest unused goes when there is too much. A quarter of the room is for these even when all of it is taken by what
+//! stays: who has just read a block finds it. On a device of stamps all metadata stays.
 //!
 //! The page cache is one more of these, for clean pages of files.
 
@@ -28,6 +29,8 @@ struct Entry {
 #[derive(Default)]
 struct Shard {
     blocks: FxHashMap<u64, Entry>,
+    /// The number of blocks that need not stay.
+    idle: usize,
     /// Blocks that have left: whoever read one before from the device reads again.
     left: u64,
 }
@@ -83,7 +86,7 @@ impl Blocks {
             return None;
         }
         let used = self.tick();
-        shard.blocks.insert(block, Entry { bytes: Arc::clone(&bytes), used, version: 0, stays: false });
+        shard.put(block, Entry { bytes: Arc::clone(&bytes), used, version: 0, stays: false });
         shard.trim(self.most);
         Some(bytes)
     }
@@ -92,7 +95,7 @@ impl Blocks {
     pub fn put(&self, block: u64, bytes: Bytes) {
         let used = self.tick();
         let mut shard = self.shard(block);
-        shard.blocks.insert(block, Entry { bytes, used, version: 0, stays: false });
+        shard.put(block, Entry { bytes, used, version: 0, stays: false });
         shard.trim(self.most);
     }
 
@@ -101,17 +104,18 @@ impl Blocks {
         let mut shard = self.shard(block);
         // Within the lock: of two changes of a block, the later one has the later version.
         let used = self.tick();
-        shard.blocks.insert(block, Entry { bytes, used, version: used, stays: true });
+        shard.put(block, Entry { bytes, used, version: used, stays: true });
     }
 
     /// Changes a block that is there. It stays until it is released. False if it is not there.
     pub fn change(&self, block: u64, change: impl FnOnce(&mut [u8])) -> bool {
         let mut shard = self.shard(block);
         let Some(entry) = shard.blocks.get_mut(&block) else { return false };
-        entry.stays = true;
+        let was_idle = !std::mem::replace(&mut entry.stays, true);
         entry.used = self.tick();
         entry.version = entry.used;
         change(Arc::make_mut(&mut entry.bytes));
+        shard.idle -= usize::from(was_idle);
         true
     }
 
@@ -128,8 +132,10 @@ impl Blocks {
     /// It need not stay any more, unless it was changed after this version of it.
     pub fn release_version(&self, block: u64, version: u64) {
         let mut shard = self.shard(block);
-        if let Some(entry) = shard.blocks.get_mut(&block).filter(|entry| entry.version <= version) {
-            entry.stays = false;
+        if let Some(entry) = shard.blocks.get_mut(&block).filter(|entry| entry.version <= version)
+            && std::mem::replace(&mut entry.stays, false)
+        {
+            shard.idle += 1;
         }
         shard.trim(self.most);
     }
@@ -137,8 +143,10 @@ impl Blocks {
     /// It need not stay any more.
     pub fn release(&self, block: u64) {
         let mut shard = self.shard(block);
-        if let Some(entry) = shard.blocks.get_mut(&block) {
-            entry.stays = false;
+        if let Some(entry) = shard.blocks.get_mut(&block)
+            && std::mem::replace(&mut entry.stays, false)
+        {
+            shard.idle += 1;
         }
         shard.trim(self.most);
     }
@@ -146,7 +154,8 @@ impl Blocks {
     /// Forgets a block: it is free now.
     pub fn forget(&self, block: u64) {
         let mut shard = self.shard(block);
-        shard.blocks.remove(&block);
+        let was = shard.blocks.remove(&block);
+        shard.idle -= usize::from(was.is_some_and(|entry| !entry.stays));
         shard.left += 1;
     }
 
@@ -158,18 +167,29 @@ impl Blocks {
 }
 
 impl Shard {
+    fn put(&mut self, block: u64, entry: Entry) {
+        self.idle += usize::from(!entry.stays);
+        let was = self.blocks.insert(block, entry);
+        self.idle -= usize::from(was.is_some_and(|entry| !entry.stays));
+    }
+
     /// Lets a quarter of what need not stay go, the longest unused first, if there is too much.
     fn trim(&mut self, most: usize) {
-        if self.blocks.len() <= most {
+        let stay = self.blocks.len() - self.idle;
+        // Without room of its own, a block would go as soon as it is read, before its reader can change it; and each
+        // read would look at all that stay.
+        if self.idle <= most.saturating_sub(stay).max(most / 4) {
             return;
         }
         let mut idle: Vec<(u64, u64)> =
             self.blocks.iter().filter(|(_, entry)| !entry.stays).map(|(block, entry)| (entry.used, *block)).collect();
         idle.sort_unstable();
-        for (_, block) in idle.iter().take(idle.len().div_ceil(4)) {
+        let gone = &idle[..idle.len().div_ceil(4)];
+        for (_, block) in gone {
             self.blocks.remove(block);
-            self.left += 1;
         }
+        self.idle -= gone.len();
+        self.left += gone.len() as u64;
     }
 }
 
@@ -202,6 +222,23 @@ mod tests {
         (0..64).for_each(|block| blocks.release(block));
         (10_000..20_000).for_each(|block| insert(&blocks, block));
         assert!(blocks.get(0).is_err());
+    }
+
+    /// Blocks that waited to be written home took all of the room: a block that was read then left at once, and who wanted
+    /// to change it read it again without end.
+    #[test]
+    fn a_block_that_was_read_can_be_changed_when_those_that_stay_take_all_of_the_room() {
+        let blocks = Blocks::new(Some(SHARDS * 16));
+        (0..64 * SHARDS as u64).for_each(|block| blocks.set(block, vec![1; 4].into()));
+        for block in 10_000..20_000 {
+            insert(&blocks, block);
+            assert!(block % 5 > 0 || blocks.change(block, |bytes| bytes[1] = 7), "{block}");
+        }
+        assert!(blocks.len() <= 64 * SHARDS + 2000 + 5 * SHARDS, "{}", blocks.len());
+        (0..20_000).for_each(|block| blocks.release(block));
+        assert!(blocks.len() <= SHARDS * 16, "{}", blocks.len());
+        (0..20_000).for_each(|block| blocks.forget(block));
+        assert!(blocks.shards.iter().all(|shard| shard.lock().unwrap().idle == 0));
     }
 
     #[test]

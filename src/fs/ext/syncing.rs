@@ -11,6 +11,9 @@ use crate::label::{Cause, Content, Label};
 use crate::task::Task;
 use crate::time::Time;
 
+/// Files that one piece of background work writes out, if they are small.
+const FILES_AT_ONCE: usize = 16;
+
 impl Ext {
     /// Makes a file durable, with its name.
     pub fn sync_one(&self, task: &Task<'_>, inode: InodeNumber, what: Durable) -> Result<(), VolumeError> {
@@ -38,7 +41,7 @@ impl Ext {
     /// Makes everything durable.
     pub fn sync_all(&self, task: &Task<'_>) -> Result<(), VolumeError> {
         let Ok(journal) = self.journal() else { return Ok(()) };
-        self.write_out_since(task, Time(u64::MAX))?;
+        self.write_out_all(task)?;
         journal.commit(task, journal.running())?;
         if self.media.is_unflushed() {
             self.media.flush(task)?;
@@ -46,30 +49,61 @@ impl Ext {
         Ok(())
     }
 
-    /// Writes out all files that wait since `at` or before.
-    fn write_out_since(&self, task: &Task<'_>, at: Time) -> Result<(), VolumeError> {
-        self.waiting.since(at).into_iter().try_for_each(|number| self.write_out_number(task, number))
+    /// Writes out all that waits now.
+    fn write_out_all(&self, task: &Task<'_>) -> Result<(), VolumeError> {
+        self.waiting.all().into_iter().try_for_each(|number| self.sweep(task, number))
     }
 
-    fn write_out_number(&self, task: &Task<'_>, number: u32) -> Result<(), VolumeError> {
-        // One that has left meanwhile was freed.
-        let Ok(node) = self.nodes.get(number) else { return Ok(()) };
-        let mut file = node.gate.write(task);
-        if file.is_freed { Ok(()) } else { self.write_out(task, &node, &mut file) }
-    }
-
-    /// Writes out the files that wait longest, if too much waits.
-    pub fn relieve(&self, task: &Task<'_>) -> Result<(), VolumeError> {
-        if self.waiting.bytes() <= self.settings.dirty_bytes {
-            return Ok(());
-        }
-        for number in self.waiting.since(Time(u64::MAX)) {
-            self.write_out_number(task, number)?;
-            if self.waiting.bytes() <= self.settings.dirty_bytes {
-                break;
+    /// Writes out what waits of a file now, in pieces. Others go through its gate between two of them: what they write
+    /// then may wait.
+    fn sweep(&self, task: &Task<'_>, number: u32) -> Result<(), VolumeError> {
+        let began = task.now();
+        let (mut at, mut end) = (0, None);
+        loop {
+            // One that has left meanwhile was freed.
+            let Ok(node) = self.nodes.get(number) else { return Ok(()) };
+            let mut file = node.gate.write(task);
+            if file.is_freed {
+                return Ok(());
+            }
+            let end = *end.get_or_insert_with(|| file.pages.last_key_value().map_or(0, |(last, _)| last + 1));
+            at = self.write_piece(task, &node, &mut file, at..end)?;
+            if at >= end {
+                let stored_size = file.stored_size;
+                self.store_rest(task, &mut file, stored_size)?;
+                self.waiting.renew(number, began);
+                return Ok(());
             }
         }
+    }
+
+    /// Writes out a piece of the file that waits longest. True if this was all of it, and another waits longest now.
+    fn write_oldest(&self, task: &Task<'_>) -> Result<bool, VolumeError> {
+        let Some(number) = self.waiting.oldest() else { return Ok(false) };
+        // One that has left meanwhile was freed, and waits no more.
+        let Ok(node) = self.nodes.get(number) else { return Ok(true) };
+        let mut file = node.gate.write(task);
+        if file.is_freed {
+            return Ok(true);
+        }
+        // Not from the beginning: there may be what is written again and again.
+        let is_behind = file.pages.range(file.next_out..).next().is_some();
+        let from = if is_behind { file.next_out } else { 0 };
+        file.next_out = self.write_piece(task, &node, &mut file, from..u64::MAX)?;
+        Ok(file.pages.is_empty())
+    }
+
+    /// Writes out pieces of the files that wait longest, as long as too much waits: the writer waits for that.
+    pub fn relieve(&self, task: &Task<'_>) -> Result<(), VolumeError> {
+        while self.waiting.bytes() > self.settings.dirty_bytes && self.waiting.first().is_some() {
+            self.write_oldest(task)?;
+        }
         Ok(())
+    }
+
+    /// True if half of what may wait does: it is written out in the background, so that no writer comes to wait.
+    fn half_waits(&self) -> bool {
+        self.waiting.bytes() > self.settings.dirty_bytes / 2 && self.waiting.first().is_some()
     }
 
     /// A piece of the background work that is due, and when there will be more.
@@ -82,21 +116,27 @@ impl Ext {
             return Ok(below);
         }
         let every = self.settings.commit_ns;
-        if self.waiting.first().is_some_and(|since| since + every <= task.now()) {
-            let due = self.waiting.since(task.now());
-            if let Some(first) = due.first() {
-                self.write_out_number(task, *first)?;
+        let is_due = |since: Option<Time>| since.is_some_and(|since| since + every <= task.now());
+        if is_due(self.waiting.first()) {
+            for _ in 0..FILES_AT_ONCE {
+                let Some(number) = self.waiting.oldest().filter(|_| is_due(self.waiting.first())) else { break };
+                self.sweep(task, number)?;
             }
-        } else if journal.begun().is_some_and(|begun| begun + every <= task.now()) {
+        } else if is_due(journal.begun()) {
             journal.commit(task, journal.running())?;
         } else if journal.wants_checkpoint() {
             journal.checkpoint(task)?;
+        } else {
+            // A large file is written out piece by piece, small ones several at once.
+            for _ in 0..FILES_AT_ONCE {
+                if !self.half_waits() || !self.write_oldest(task)? {
+                    break;
+                }
+            }
         }
         let own = [self.waiting.first(), journal.begun()].into_iter().flatten().min().map(|since| since + every);
-        Ok(match (own, below) {
-            (Some(own), Some(below)) => Some(own.min(below)),
-            (own, below) => own.or(below),
-        })
+        let now = self.half_waits().then(|| task.now());
+        Ok([own, below, now].into_iter().flatten().min())
     }
 
     /// Makes everything durable at its place, and marks the volume as clean.
@@ -108,7 +148,7 @@ impl Ext {
             for node in self.nodes.held() {
                 self.free_held_orphan(task, &node)?;
             }
-            self.write_out_since(task, Time(u64::MAX))?;
+            self.write_out_all(task)?;
             journal.end(task)?;
             self.mark_superblock(task, false)?;
             journal.closed();

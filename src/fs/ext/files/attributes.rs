@@ -33,24 +33,25 @@ impl Ext {
         Ok(Some((place, self.block(task, place, &what, &check)?)))
     }
 
-    /// All attributes of a file, as they are stored: those in its inode, then those in its block.
-    pub fn stored_attributes(&self, task: &Task<'_>, file: &File) -> Result<Vec<Stored>, VolumeError> {
+    /// All attributes of a file, where they are stored.
+    pub fn stored_attributes(&self, task: &Task<'_>, file: &File) -> Result<Division, VolumeError> {
         let what = || format!("the attributes of inode {}", file.number);
-        let mut all = match file.inode.attribute_room() {
+        let inode = match file.inode.attribute_room() {
             Some(room) => read_inode(&file.inode.bytes()[room]).map_err(|why| damaged(what(), why))?,
             None => Vec::new(),
         };
-        if let Some((_, block)) = self.attribute_block(task, file)? {
-            all.extend(read_block(&block).map_err(|why| damaged(what(), why))?);
-        }
-        Ok(all)
+        let block = match self.attribute_block(task, file)? {
+            Some((_, block)) => read_block(&block).map_err(|why| damaged(what(), why))?,
+            None => Vec::new(),
+        };
+        Ok(Division { inode, block })
     }
 
     /// The value of an attribute, as programs see it; `None` if there is none of this name.
     pub fn attribute_of(&self, task: &Task<'_>, file: &File, name: &[u8]) -> Result<Option<Vec<u8>>, VolumeError> {
         let Some((prefix, rest)) = Stored::split(name) else { return Ok(None) };
         let all = self.stored_attributes(task, file)?;
-        let Some(found) = all.into_iter().find(|stored| stored.prefix == prefix && stored.name == rest) else {
+        let Some(found) = all.into_iter().find(|stored| stored.is_named(prefix, rest)) else {
             return Ok(None);
         };
         if !LISTS.contains(&prefix) {
@@ -62,16 +63,44 @@ impl Ext {
 
     /// The names of all attributes of a file, sorted.
     pub fn attribute_names(&self, task: &Task<'_>, file: &File) -> Result<Vec<Vec<u8>>, VolumeError> {
-        let mut names: Vec<_> = self.stored_attributes(task, file)?.iter().filter_map(Stored::full_name).collect();
+        let mut names: Vec<_> =
+            self.stored_attributes(task, file)?.into_iter().filter_map(|stored| stored.full_name()).collect();
         names.sort_unstable();
         Ok(names)
     }
 }
 
-/// The attributes of a file as they will be: those in its inode, and those in its block.
-pub struct Plan {
+/// The attributes of a file: those in its inode, and those in its block.
+pub struct Division {
     inode: Vec<Stored>,
     block: Vec<Stored>,
+}
+
+impl Division {
+    fn into_iter(self) -> impl Iterator<Item = Stored> {
+        self.inode.into_iter().chain(self.block)
+    }
+
+    fn remove(&mut self, prefix: u8, name: &[u8]) {
+        for part in [&mut self.inode, &mut self.block] {
+            part.retain(|stored| !stored.is_named(prefix, name));
+        }
+    }
+
+    /// Sets an attribute: in the inode if it fits there, else in the block. Others stay where they are, even if they
+    /// would fit otherwise: the kernel's ext4 does the same, so that both have room for the same attributes. False if it
+    /// fits nowhere.
+    fn set(&mut self, new: Stored, inode_room: usize, block_bytes: usize) -> bool {
+        if self.inode.contains(&new) || self.block.contains(&new) {
+            return true;
+        }
+        self.remove(new.prefix, &new.name);
+        self.inode.push(new);
+        if !fits_inode(inode_room, &self.inode) {
+            self.block.extend(self.inode.pop());
+        }
+        fits_block(block_bytes, &self.block)
+    }
 }
 
 impl Ext {
@@ -81,44 +110,37 @@ impl Ext {
         task: &Task<'_>,
         file: &File,
         changes: &[ExtendedChange<'_>],
-    ) -> Result<Plan, VolumeError> {
-        let mut all = self.stored_attributes(task, file)?;
+    ) -> Result<Division, VolumeError> {
+        let mut plan = self.stored_attributes(task, file)?;
+        let room = file.inode.attribute_room().map_or(0, |room| room.len());
         for change in changes {
             let unknown = VolumeError::Unsupported("ext has no attributes with such a prefix");
             let (prefix, name) = Stored::split(change.name).ok_or(unknown)?;
-            all.retain(|stored| stored.prefix != prefix || stored.name != name);
-            if let Some(value) = &change.value {
-                if value.len() > LONGEST_VALUE {
-                    return Err(VolumeError::LongValue);
-                }
-                let value = match LISTS.contains(&prefix) {
-                    true => access_list::stored(value).ok_or(VolumeError::Invalid("no access control list"))?,
-                    false => value.to_vec(),
-                };
-                all.push(Stored { prefix, name: name.to_vec(), value });
+            let Some(value) = &change.value else {
+                plan.remove(prefix, name);
+                continue;
+            };
+            if value.len() > LONGEST_VALUE {
+                return Err(VolumeError::LongValue);
             }
-        }
-        self.divide(file, all)
-    }
-
-    /// Divides attributes between the inode and a block.
-    fn divide(&self, file: &File, all: Vec<Stored>) -> Result<Plan, VolumeError> {
-        let room = file.inode.attribute_room().map_or(0, |room| room.len());
-        let mut plan = Plan { inode: Vec::new(), block: Vec::new() };
-        for stored in all {
-            plan.inode.push(stored);
-            if !fits_inode(room, &plan.inode) {
-                plan.block.extend(plan.inode.pop());
+            let value = match LISTS.contains(&prefix) {
+                true => access_list::stored(value).ok_or(VolumeError::Invalid("no access control list"))?,
+                false => value.to_vec(),
+            };
+            if !plan.set(Stored { prefix, name: name.to_vec(), value }, room, self.shape.block_bytes) {
+                return Err(VolumeError::ManyAttributes { most: (self.shape.block_bytes + room) as u64 });
             }
-        }
-        if !fits_block(self.shape.block_bytes, &plan.block) {
-            return Err(VolumeError::ManyAttributes { most: (self.shape.block_bytes + room) as u64 });
         }
         Ok(plan)
     }
 
     /// Stores attributes as planned. Blocks for them were promised; the inode is stored by the caller.
-    pub fn store_attributes(&self, handle: &Handle<'_>, file: &mut File, mut plan: Plan) -> Result<(), VolumeError> {
+    pub fn store_attributes(
+        &self,
+        handle: &Handle<'_>,
+        file: &mut File,
+        mut plan: Division,
+    ) -> Result<(), VolumeError> {
         if let Some(room) = file.inode.attribute_room() {
             write_inode(&mut file.inode.bytes_mut()[room], &plan.inode);
         }
@@ -171,5 +193,40 @@ impl Ext {
         self.set_attribute_block(handle, place, bytes);
         file.inode.add_blocks(-1, self.shape.block_bytes);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const INODE_ROOM: usize = 96;
+
+    /// Sets attributes of these names and lengths, one after the other. The names in the inode and in the block, or `None`
+    /// if one did not fit.
+    fn divided(division: &mut Division, set: &[(&str, usize)]) -> Option<[String; 2]> {
+        for (name, length) in set {
+            let stored = Stored { prefix: 1, name: name.as_bytes().to_vec(), value: vec![7; *length] };
+            if !division.set(stored, INODE_ROOM, 1024) {
+                return None;
+            }
+        }
+        let names = |part: &[Stored]| part.iter().map(|stored| char::from(stored.name[0])).collect();
+        Some([names(&division.inode), names(&division.block)])
+    }
+
+    #[test]
+    fn an_attribute_that_is_set_leaves_the_others_where_they_are() {
+        let division = &mut Division { inode: Vec::new(), block: Vec::new() };
+        let mut expect = |set: &[(&str, usize)], inode: &str, block: &str| {
+            assert_eq!(divided(division, set), Some([inode.to_string(), block.to_string()]), "{set:?}");
+        };
+        expect(&[("a", 60), ("b", 40), ("c", 700)], "a", "bc");
+        // It outgrows the inode, which then has room for b; that one is not set.
+        expect(&[("a", 80)], "", "bca");
+        // As long as it keeps its value it keeps its place.
+        expect(&[("b", 40)], "", "bca");
+        expect(&[("b", 44)], "b", "ca");
+        assert_eq!(divided(division, &[("d", 200)]), None, "neither has room");
     }
 }

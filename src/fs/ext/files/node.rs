@@ -12,8 +12,8 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Inodes in memory, at the most, beside those that must stay.
-const MOST_IDLE: usize = 8192;
+/// Inodes that come into memory, at the least, before the next look for those that need not stay.
+const ROOM: usize = 8192;
 
 /// The inode of a volume's number: the root has 1 there, and 2 here.
 pub fn inode_of(number: InodeNumber) -> Result<u32, VolumeError> {
@@ -82,6 +82,8 @@ pub struct File {
     pub reads: Reads,
     /// Where the last search for a free block ended.
     pub goal: u64,
+    /// The block from which the next piece of what waits is written out, unless none waits behind it.
+    pub next_out: u64,
     /// It is freed: the inode may be another file's soon.
     pub is_freed: bool,
 }
@@ -99,6 +101,7 @@ impl File {
             needed_in: None,
             reads: Reads::default(),
             goal: 0,
+            next_out: 0,
             is_freed: false,
         }
     }
@@ -201,6 +204,8 @@ struct Table {
     nodes: FxHashMap<u32, Arc<Node>>,
     /// Inodes that have left: whoever read one before reads again.
     left: u64,
+    /// Inodes that stayed at the last look.
+    stayed: usize,
 }
 
 /// Shows which inodes had left when a read began.
@@ -248,16 +253,38 @@ impl Nodes {
 
 impl Table {
     fn add(&mut self, file: File) -> Arc<Node> {
-        if self.nodes.len() >= 2 * MOST_IDLE {
+        // The kernel may hold any number of them: a look at all of them comes after an eighth as many are new.
+        if self.nodes.len() >= self.stayed + (self.stayed / 8).max(ROOM) {
             let before = self.nodes.len();
             // Who has an inode besides the table may be about to hold it.
             self.nodes.retain(|_, node| !node.is_idle() || Arc::strong_count(node) > 1);
-            self.left += (before - self.nodes.len()) as u64;
+            self.stayed = self.nodes.len();
+            self.left += (before - self.stayed) as u64;
         }
         let number = file.number;
         let gate = SharedGate::new("inode", file);
         let node = Arc::new(Node { number, gate, held: AtomicU64::new(0), stays: AtomicBool::new(false) });
         self.nodes.insert(number, Arc::clone(&node));
         node
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn inodes_that_nobody_holds_leave_memory_and_the_others_stay() {
+        let nodes = Nodes::default();
+        let file = |number| File::new(number, Inode::new(&[0; 256]));
+        let count = 20 * ROOM as u32;
+        let held = |number| number % 4 == 0;
+        for number in 1..=count {
+            let node = nodes.add(file(number));
+            node.hold(u64::from(held(number)));
+        }
+        assert!((1..=count).filter(|number| held(*number)).all(|number| nodes.get(number).is_ok()));
+        let idle = (1..=count).filter(|number| !held(*number) && nodes.get(*number).is_ok()).count();
+        assert!(idle <= ROOM, "{idle} need not be there");
     }
 }

@@ -7,7 +7,9 @@ use crate::fs::ext::journal::Handle;
 use crate::fs::volume::{FileKind, VolumeError};
 use crate::task::Task;
 use crate::time::Time;
-use std::collections::BTreeMap;
+use rustc_hash::FxHashMap;
+use std::collections::BTreeSet;
+use std::collections::hash_map::Entry;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -15,12 +17,32 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 #[derive(Debug, Default)]
 pub struct Waiting {
     bytes: AtomicU64,
-    /// By number, and since when.
-    files: Mutex<BTreeMap<u32, Time>>,
+    files: Mutex<Files>,
+}
+
+/// The files, by number and by age: thousands of small ones may wait, and each that is written out is the oldest.
+#[derive(Debug, Default)]
+struct Files {
+    since: FxHashMap<u32, Time>,
+    by_age: BTreeSet<(Time, u32)>,
+}
+
+impl Files {
+    fn add(&mut self, number: u32, at: Time) {
+        if let Entry::Vacant(new) = self.since.entry(number) {
+            new.insert(at);
+            self.by_age.insert((at, number));
+        }
+    }
+
+    /// True if it was there.
+    fn remove(&mut self, number: u32) -> bool {
+        self.since.remove(&number).is_some_and(|since| self.by_age.remove(&(since, number)))
+    }
 }
 
 impl Waiting {
-    fn files(&self) -> MutexGuard<'_, BTreeMap<u32, Time>> {
+    fn files(&self) -> MutexGuard<'_, Files> {
         // Nothing between two changes of it can panic.
         self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -37,17 +59,27 @@ impl Waiting {
         self.bytes.load(Ordering::SeqCst)
     }
 
-    /// The files that wait since `at` or before, those that wait longest first.
-    pub fn since(&self, at: Time) -> Vec<u32> {
-        let mut files: Vec<(Time, u32)> =
-            self.files().iter().filter(|(_, since)| **since <= at).map(|(number, since)| (*since, *number)).collect();
-        files.sort_unstable();
-        files.into_iter().map(|(_, number)| number).collect()
+    /// All files, those that wait longest first.
+    pub fn all(&self) -> Vec<u32> {
+        self.files().by_age.iter().map(|(_, number)| *number).collect()
+    }
+
+    /// The file that waits longest.
+    pub fn oldest(&self) -> Option<u32> {
+        self.files().by_age.first().map(|(_, number)| *number)
     }
 
     /// Since when the first of them waits.
     pub fn first(&self) -> Option<Time> {
-        self.files().values().min().copied()
+        self.files().by_age.first().map(|(since, _)| *since)
+    }
+
+    /// What waited of a file before `at` is written: if it waits still, it does so since then.
+    pub fn renew(&self, number: u32, at: Time) {
+        let mut files = self.files();
+        if files.remove(number) {
+            files.add(number, at);
+        }
     }
 }
 
@@ -55,13 +87,13 @@ impl Ext {
     /// Something of a file waits. The task is behind its gate.
     pub fn waits(&self, task: &Task<'_>, node: &Node) {
         node.set_stays(true);
-        self.waiting.files().entry(node.number).or_insert(task.now());
+        self.waiting.files().add(node.number, task.now());
     }
 
     /// Nothing of a file waits any more. The task is behind its gate.
     pub fn waits_no_more(&self, file: &File) {
         debug_assert!(file.pages.is_empty() && !file.is_unstored, "all of it was written");
-        self.waiting.files().remove(&file.number);
+        self.waiting.files().remove(file.number);
     }
 
     /// Puts an inode into its table. `is_needed`: more has changed than a file's times.
@@ -93,5 +125,24 @@ impl Ext {
         self.change_block(handle, place, &read, |bytes| {
             bytes[at..at + image.bytes().len()].copy_from_slice(image.bytes())
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_waits_since_its_first_change_and_anew_when_it_was_written_out_meanwhile() {
+        let waiting = Waiting::default();
+        for (number, at) in [(7, 30), (5, 10), (6, 20), (5, 40)] {
+            waiting.files().add(number, Time(at));
+        }
+        assert_eq!((waiting.all(), waiting.first()), (vec![5, 6, 7], Some(Time(10))));
+        waiting.renew(5, Time(35));
+        waiting.renew(9, Time(36));
+        assert_eq!((waiting.all(), waiting.oldest()), (vec![6, 7, 5], Some(6)), "9 did not wait");
+        assert!(waiting.files().remove(6) && !waiting.files().remove(6));
+        assert_eq!(waiting.first(), Some(Time(30)));
     }
 }

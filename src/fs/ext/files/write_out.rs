@@ -14,32 +14,69 @@ use crate::label::{Content, Label};
 use crate::task::Task;
 use std::ops::Range;
 
-/// Bytes of a file that are written at once.
+/// Bytes of a file that are written at once, and behind its gate if nobody syncs it.
 const AT_ONCE: usize = 4 << 20;
 
 impl Ext {
     /// Writes out all that waits of a file, and its inode. The task is behind its gate.
     pub fn write_out(&self, task: &Task<'_>, node: &Node, file: &mut File) -> Result<(), VolumeError> {
-        while let Some((first, _)) = file.pages.first_key_value() {
-            let first = *first;
-            let most = (AT_ONCE / self.shape.block_bytes) as u64;
-            let end = (first..first + most).take_while(|at| file.pages.contains_key(at)).count() as u64 + first;
-            self.write_pages(task, file, first..end)?;
+        loop {
+            self.write_piece(task, node, file, 0..u64::MAX)?;
+            if file.pages.is_empty() {
+                return Ok(());
+            }
         }
-        // What lay in blocks that the file had already has grown it, too.
-        if file.is_unstored || file.stored_size != file.inode.size() {
-            let is_needed = file.stored_size != file.inode.size();
-            file.stored_size = file.inode.size();
+    }
+
+    /// Writes out a piece of what waits in a range of a file's blocks, about 4 MiB, and the inode with it if
+    /// nothing more waits. Answers the block behind the piece, or the end of the range if nothing waits there any more. The
+    /// task is behind the file's gate, and may leave it before the next piece.
+    pub fn write_piece(
+        &self,
+        task: &Task<'_>,
+        node: &Node,
+        file: &mut File,
+        range: Range<u64>,
+    ) -> Result<u64, VolumeError> {
+        let mut left = (AT_ONCE / self.shape.block_bytes) as u64;
+        let (mut at, mut grown) = (range.start, file.stored_size);
+        while left > 0 {
+            let Some((first, _)) = file.pages.range(at..range.end.max(at)).next() else {
+                at = range.end;
+                break;
+            };
+            let first = *first;
+            let most = left.min(range.end - first);
+            let end = (first..first + most).take_while(|at| file.pages.contains_key(at)).count() as u64 + first;
+            let written = self.write_pages(task, file, first..end)?;
+            grown = grown.max(self.stored_to(file, &written));
+            left -= written.end - written.start;
+            at = written.end;
+        }
+        if file.pages.is_empty() {
+            self.store_rest(task, file, file.inode.size())?;
+            self.waits_no_more(file);
+            node.set_stays(file.is_orphan);
+        } else if grown > file.stored_size {
+            self.store_rest(task, file, grown)?;
+        }
+        Ok(at)
+    }
+
+    /// Puts a file's inode into its table if the table has an older one. The bytes up to `stored_size` are written: what
+    /// lay in blocks that the file had already has grown it, too.
+    pub fn store_rest(&self, task: &Task<'_>, file: &mut File, stored_size: u64) -> Result<(), VolumeError> {
+        let is_needed = file.stored_size != stored_size;
+        if file.is_unstored || is_needed {
+            file.stored_size = stored_size;
             let handle = self.begin(task, MAP_BLOCKS)?;
             self.changing(|| self.store_inode(&handle, file, is_needed))?;
         }
-        self.waits_no_more(file);
-        node.set_stays(file.is_orphan);
         Ok(())
     }
 
-    /// Writes a run of pages that wait.
-    fn write_pages(&self, task: &Task<'_>, file: &mut File, blocks: Range<u64>) -> Result<(), VolumeError> {
+    /// Writes a run of pages that wait, or the first of them. Answers which.
+    fn write_pages(&self, task: &Task<'_>, file: &mut File, blocks: Range<u64>) -> Result<Range<u64>, VolumeError> {
         let run = self.run(task, file, blocks.start)?;
         let most = if run.stored().is_some() { u64::MAX } else { self.placed_at_once(file) };
         let blocks = blocks.start..blocks.end.min(blocks.start.saturating_add(run.count.min(most)));
@@ -51,14 +88,14 @@ impl Ext {
             Some(place) => self.write_reserved(task, file, blocks, place)?,
             None => self.write_new(task, file, blocks)?,
         };
-        for at in blocks {
+        for at in blocks.clone() {
             let page = file.pages.remove(&at).expect("it was written");
             self.waiting.take_bytes(self.shape.block_bytes);
             if page.is_promised {
                 self.free.take_back(1);
             }
         }
-        Ok(())
+        Ok(blocks)
     }
 
     fn send_pages(&self, task: &Task<'_>, file: &File, blocks: &Range<u64>, place: u64) -> Result<(), VolumeError> {

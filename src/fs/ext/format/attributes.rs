@@ -54,6 +54,11 @@ impl Stored {
         Some([prefix, &self.name[..]].concat())
     }
 
+    /// True if it has this prefix, and this name behind it.
+    pub fn is_named(&self, prefix: u8, name: &[u8]) -> bool {
+        self.prefix == prefix && self.name == name
+    }
+
     /// Bytes that its entry and its value take.
     fn bytes(&self) -> usize {
         (ENTRY + self.name.len()).next_multiple_of(4) + self.value.len().next_multiple_of(4)

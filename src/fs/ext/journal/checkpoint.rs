@@ -14,8 +14,12 @@ use crate::label::{Cause, Label};
 use crate::task::Task;
 use std::collections::BTreeMap;
 
-/// Runs of blocks that are written home at the same time, each of 1 MiB at the most.
+/// Runs of blocks that are written home at the same time.
 const RUNS_AT_ONCE: usize = 32;
+/// Blocks of these runs together, at the most.
+const BLOCKS_AT_ONCE: u64 = 1024;
+/// The same, beside commits: whatever a commit asks of the device may have to wait for so many.
+const BLOCKS_BESIDE: u64 = 8;
 
 impl LoggedJournal {
     /// Waits until what committed transactions have freed can be used: not before a checkpoint under way has ended.
@@ -29,6 +33,10 @@ impl LoggedJournal {
     /// Writes what the transactions up to `last` have changed home, and nothing since, runs of neighbours at once, and makes
     /// it durable. Called behind the gate `checkpoint`.
     pub(super) fn write_home(&self, task: &Task<'_>, last: TransactionId) -> Result<(), VolumeError> {
+        self.write_home_by(task, last, BLOCKS_AT_ONCE)
+    }
+
+    fn write_home_by(&self, task: &Task<'_>, last: TransactionId, at_once: u64) -> Result<(), VolumeError> {
         let due: BTreeMap<u64, Waiting> = {
             let mut home = locked(&self.home);
             let due = home.waiting.iter().filter(|(_, entry)| !entry.id.is_after(last));
@@ -40,7 +48,7 @@ impl LoggedJournal {
             return Ok(());
         }
         locked(&self.counts).checkpoints += 1;
-        let written = self.write_runs(task, &due).and_then(|()| Ok(self.common.media.flush(task)?));
+        let written = self.write_runs(task, &due, at_once).and_then(|()| Ok(self.common.media.flush(task)?));
         self.is_written(&due, written.is_ok());
         written
     }
@@ -66,20 +74,24 @@ impl LoggedJournal {
         self.common.unhold_all(late);
     }
 
-    fn write_runs(&self, task: &Task<'_>, home: &BTreeMap<u64, Waiting>) -> Result<(), VolumeError> {
+    fn write_runs(&self, task: &Task<'_>, home: &BTreeMap<u64, Waiting>, at_once: u64) -> Result<(), VolumeError> {
         let mut all = home.iter().peekable();
         let mut runs = Vec::new();
+        let mut blocks = 0;
         while let Some((first, entry)) = all.next() {
             let (mut next, mut bytes) = (first + 1, entry.bytes.to_vec());
-            while let Some((_, more)) =
-                all.next_if(|(block, more)| **block == next && more.content == entry.content && bytes.len() < 1 << 20)
-            {
+            // Counted in blocks: of a block of stamps there are only four bytes.
+            while let Some((_, more)) = all.next_if(|(block, more)| {
+                **block == next && more.content == entry.content && blocks + next - first < at_once
+            }) {
                 bytes.extend_from_slice(&more.bytes);
                 next += 1;
             }
+            blocks += next - first;
             runs.push(Run { first: *first, bytes, label: Label::first(Cause::Checkpoint, entry.content) });
-            if runs.len() == RUNS_AT_ONCE {
+            if runs.len() == RUNS_AT_ONCE || blocks == at_once {
                 self.common.media.write_runs(task, std::mem::take(&mut runs))?;
+                blocks = 0;
             }
         }
         Ok(self.common.media.write_runs(task, runs)?)
@@ -90,7 +102,8 @@ impl LoggedJournal {
         let _alone = self.checkpoint.enter(task);
         // Who was here before may have made room enough.
         let Some(last) = self.log.due(waiting) else { return Ok(()) };
-        self.write_home(task, last)?;
+        let at_once = if waiting.is_some() { BLOCKS_AT_ONCE } else { BLOCKS_BESIDE };
+        self.write_home_by(task, last, at_once)?;
         self.log.let_go(task, last.next(), false)
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Journal, Log, LoggedJournal, Transaction, TransactionId};
 use crate::device::conv::Conventional;
-use crate::device::{Abilities, Account, BlockDevice, DeviceError, Lba};
+use crate::device::{Abilities, Account, BlockDevice, DeviceError, Lba, STAMP_BYTES};
 use crate::fs::ext::blocks::Blocks;
 use crate::fs::ext::media::Media;
 use crate::fs::volume::{Timestamp, VolumeError};
@@ -10,6 +10,7 @@ use crate::label::{Content, Label};
 use crate::task::Task;
 use crate::time::Time;
 use crate::units::BLOCK_BYTES;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 const BLOCK: usize = BLOCK_BYTES as usize;
@@ -43,10 +44,14 @@ impl Log for Memory {
 
 type Hook = Box<dyn FnOnce() + Send>;
 
-/// A device that calls a hook before it serves the next write.
+/// When a write began, and its blocks.
+type Write = (Time, u64);
+
+/// A device that calls a hook before it serves the next write. A write takes a nanosecond.
 struct Calling {
     device: Conventional,
     hook: Arc<Mutex<Option<Hook>>>,
+    writes: Arc<Mutex<Vec<Write>>>,
 }
 
 impl BlockDevice for Calling {
@@ -65,7 +70,8 @@ impl BlockDevice for Calling {
     fn write(&self, first: Lba, buffer: &[u8], label: Label, at: Time) -> Result<Time, DeviceError> {
         let hook = self.hook.lock().unwrap().take();
         hook.into_iter().for_each(|hook| hook());
-        self.device.write(first, buffer, label, at)
+        self.writes.lock().unwrap().push((at, (buffer.len() / self.block_width()) as u64));
+        Ok(self.device.write(first, buffer, label, at)? + 1)
     }
 
     fn discard(&self, first: Lba, blocks: u64, at: Time) -> Result<Time, DeviceError> {
@@ -93,16 +99,23 @@ struct World {
     media: Arc<Media>,
     stored: Arc<Mutex<Vec<TransactionId>>>,
     hook: Arc<Mutex<Option<Hook>>>,
+    writes: Arc<Mutex<Vec<Write>>>,
 }
 
 impl World {
     fn new() -> World {
-        let (stored, hook) = (Arc::default(), Arc::default());
-        let device = Calling { device: Conventional::in_memory(64, BLOCK), hook: Arc::clone(&hook) };
+        World::of_width(BLOCK)
+    }
+
+    /// On a device that keeps so many bytes of a block.
+    fn of_width(width: usize) -> World {
+        let (stored, hook, writes) = (Arc::default(), Arc::default(), Arc::default());
+        let device = Conventional::in_memory(64, width);
+        let device = Calling { device, hook: Arc::clone(&hook), writes: Arc::clone(&writes) };
         let media = Arc::new(Media::new(Box::new(device), BLOCK));
         let (log, blocks) = (Box::new(Memory(Arc::clone(&stored))), Arc::new(Blocks::new(None)));
         let journal = LoggedJournal::new(log, Arc::clone(&media), blocks, TransactionId(1), Timestamp(0));
-        World { journal: Arc::new(journal), media, stored, hook }
+        World { journal: Arc::new(journal), media, stored, hook, writes }
     }
 
     fn at_home(&self, block: u64) -> u8 {
@@ -169,4 +182,35 @@ fn a_block_that_is_freed_while_it_goes_home_is_not_used_before_it_is_there() {
     world.media.write(&Task::at(Time::ZERO), 12, &[7; BLOCK], Label::host(Content::Data)).unwrap();
     checkpoint(journal);
     assert_eq!(world.at_home(12), 7);
+}
+
+/// A run was counted in bytes: of stamps, thousands of blocks were under way at once, and commits waited for them.
+#[test]
+fn a_checkpoint_beside_commits_has_few_blocks_under_way_and_the_last_one_many() {
+    for width in [BLOCK, STAMP_BYTES] {
+        let world = World::of_width(width);
+        let journal = &world.journal;
+        let batches = || {
+            let mut batches: BTreeMap<Time, u64> = BTreeMap::new();
+            std::mem::take(&mut *world.writes.lock().unwrap())
+                .into_iter()
+                .for_each(|(at, blocks)| *batches.entry(at).or_default() += blocks);
+            batches.into_values().collect::<Vec<u64>>()
+        };
+        let set_all = |byte: u8| {
+            let task = Task::at(Time::ZERO);
+            let handle = journal.begin(&task, 40).unwrap();
+            // A run of 20, and 20 runs of one.
+            for block in (0..20).chain((22..62).step_by(2)) {
+                handle.set(block, Content::Data, vec![byte; width].into());
+            }
+        };
+        set_all(1);
+        commit(journal);
+        checkpoint(journal);
+        assert_eq!(batches(), [8; 5], "of {width} bytes");
+        set_all(2);
+        journal.end(&Task::at(Time::ZERO)).unwrap();
+        assert_eq!(batches(), [40], "nobody else is there");
+    }
 }

@@ -1,5 +1,6 @@
 //! Directories: their blocks, the chains of entries, and each name. An entry is mended in its place if it can be; a
-//! directory whose structure is damaged is written anew, as a list without an index.
+//! directory whose structure is damaged is written anew, as a list, which gets an index at the end of the walk
+//! (`indexing`).
 
 use super::Check;
 use super::index::Index;
@@ -17,15 +18,15 @@ use crate::fs::volume::{FileKind, VolumeError};
 use std::collections::BTreeSet;
 
 /// The length of `.`, and the place of `..`.
-const DOT: usize = 12;
+pub(super) const DOT: usize = 12;
 const LONGEST_NAME: usize = 255;
 
 /// A name of a directory.
 #[derive(Clone)]
-struct Name {
-    text: Vec<u8>,
-    inode: u32,
-    kind: u8,
+pub(super) struct Name {
+    pub(super) text: Vec<u8>,
+    pub(super) inode: u32,
+    pub(super) kind: u8,
 }
 
 /// A change of an entry in its place.
@@ -61,7 +62,7 @@ impl Check<'_> {
     }
 
     /// The blocks of a directory on the volume.
-    fn directory_places(&mut self, number: u32) -> Result<Vec<u64>, VolumeError> {
+    pub(super) fn directory_places(&mut self, number: u32) -> Result<Vec<u64>, VolumeError> {
         let inode = self.inode(number)?;
         let known = self.walk.findings.len();
         let map = self.read_map(number, &inode)?;
@@ -69,7 +70,7 @@ impl Check<'_> {
         Ok((0..map.end()).filter_map(|at| map.place(at)).collect())
     }
 
-    fn seed(&self, number: u32, inode: &Inode) -> Option<u32> {
+    pub(super) fn seed(&self, number: u32, inode: &Inode) -> Option<u32> {
         self.ext.shape.checksums.inode_seed(number, inode.generation())
     }
 
@@ -98,10 +99,7 @@ impl Check<'_> {
             match self.read_index(&blocks, seed) {
                 Ok(read) => found_index = Some(read),
                 Err(why) => {
-                    self.found(
-                        format!("the index of {title}: {why}"),
-                        "the directory is written anew, without an index",
-                    );
+                    self.found(format!("the index of {title}: {why}"), "the directory is written anew");
                     reading.must_rewrite = true;
                 }
             }
@@ -174,7 +172,7 @@ impl Check<'_> {
     }
 
     /// The number of a kind in an entry: 0 on a volume whose entries do not have it.
-    fn entry_kind(&self, kind: FileKind) -> u8 {
+    pub(super) fn entry_kind(&self, kind: FileKind) -> u8 {
         if self.ext.shape.has_file_types() { kind_number(kind) } else { 0 }
     }
 
@@ -214,7 +212,7 @@ impl Check<'_> {
                 if major < begin || end.is_some_and(|end| u64::from(major) >= end) {
                     let what =
                         format!("block {at} of {title} has a name with hash {major:08x}, which belongs elsewhere");
-                    self.found(what, "the directory is written anew, without an index");
+                    self.found(what, "the directory is written anew");
                     reading.must_rewrite = true;
                 }
             }
@@ -337,7 +335,7 @@ impl Check<'_> {
     }
 
     /// Puts a block of a directory into its place, with its checksum.
-    fn put_directory_block(
+    pub(super) fn put_directory_block(
         &mut self,
         number: u32,
         inode: &Inode,
@@ -358,8 +356,10 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Writes a directory anew: a list of names in its blocks, and in more of them if they do not suffice.
+    /// Writes a directory anew: a list of names in its blocks, and in more of them if they do not suffice. It gets an index
+    /// at the end of the walk.
     fn rewrite(&mut self, number: u32, parent: u32, names: &[Name]) -> Result<(), VolumeError> {
+        self.walk.lists.insert(number);
         let inode = self.inode(number)?;
         let has_tail = self.ext.shape.has_checksums();
         let empty = self.empty_directory(number, if parent == 0 { ROOT } else { parent });
@@ -394,7 +394,7 @@ impl Check<'_> {
     }
 
     /// Gives a directory these blocks, in this order, if it has others.
-    fn put_directory_map(&mut self, number: u32, places: &[u64]) -> Result<(), VolumeError> {
+    pub(super) fn put_directory_map(&mut self, number: u32, places: &[u64]) -> Result<(), VolumeError> {
         let inode = self.inode(number)?;
         let known = self.walk.findings.len();
         let old = self.read_map(number, &inode)?;
@@ -466,7 +466,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Puts a name into a directory, which becomes a list without an index.
+    /// Puts a name into a directory. One with an index becomes a list until the end of the walk.
     pub(super) fn add_name(&mut self, directory: u32, text: &[u8], named: u32) -> Result<(), VolumeError> {
         let kind = self.entry_kind(self.walk.files[&named].kind);
         let mut inode = self.inode(directory)?;
@@ -521,7 +521,7 @@ impl Check<'_> {
     }
 
     /// All names in these blocks of a directory, but `.` and `..`. Nodes of an index look like blocks without names.
-    fn names_in(&self, places: &[u64]) -> Result<Vec<Name>, VolumeError> {
+    pub(super) fn names_in(&self, places: &[u64]) -> Result<Vec<Name>, VolumeError> {
         let mut names = Vec::new();
         for (number, place) in places.iter().enumerate() {
             let block = self.read(*place)?;

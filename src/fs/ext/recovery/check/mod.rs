@@ -9,7 +9,7 @@
 //! | inodes | `inodes`, `maps`, `links`, `attributes`, `reserved` | inodes, their maps, symbolic links, extended attributes |
 //! | shared | `rebuilding` | blocks that two files name, maps with damaged nodes: copies and new maps |
 //! | names | `directories`, `index` | blocks of directories, their entries, hashed indexes |
-//! | tree | `tree` | the root, directories and files without a name, `..`, counts of links |
+//! | tree | `tree`, `indexing` | the root, directories and files without a name, `..`, counts of links; indexes of what was written anew |
 //! | sums | `sums` | bitmaps, and the counts of groups and of the superblock |
 //!
 //! A mend may lead to faults that an earlier pass finds, so a repair walks until a walk finds nothing. Bitmaps come last:
@@ -19,6 +19,7 @@ mod attributes;
 mod directories;
 mod groups;
 mod index;
+mod indexing;
 mod inodes;
 mod links;
 mod maps;
@@ -80,6 +81,8 @@ struct Walk {
     parents: BTreeMap<u32, Vec<u32>>,
     /// The `..` of each directory.
     dot_dots: BTreeMap<u32, u32>,
+    /// Directories that were written anew, as lists.
+    lists: BTreeSet<u32>,
     lost_and_found: Option<u32>,
     /// No block before this one is free.
     next_free: u64,

@@ -41,7 +41,8 @@ impl Check<'_> {
         for number in unnamed {
             self.find_home(number, format!("inode {number} is in use, and has no name"))?;
         }
-        self.dot_dots()
+        self.dot_dots()?;
+        self.index_lists()
     }
 
     /// Removes names of directories that have several.
