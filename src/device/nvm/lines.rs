@@ -35,9 +35,9 @@ pub struct Lines(Arc<Mutex<State>>);
 
 #[derive(Debug)]
 struct State {
-    /// What survives at least.
+    /// The content that survives at least.
     durable: Vec<u8>,
-    /// What threads read.
+    /// The content that threads read.
     visible: Vec<u8>,
     /// By the number of the line: what may survive in place of its durable content, in the order of stores.
     unfenced: BTreeMap<u64, Vec<Version>>,
@@ -150,7 +150,7 @@ impl Lines {
         self.state().unfenced.iter().map(|(number, versions)| (*number, versions.len())).collect()
     }
 
-    /// What a loss of power leaves: the newest content of each unfenced line that `pick` answers `true` for, and the
+    /// The content that a loss of power leaves: the newest content of each unfenced line that `pick` answers `true` for, and the
     /// durable content of the others.
     pub fn crash(&self, mut pick: impl FnMut(u64) -> bool) -> Vec<u8> {
         self.crash_with(|line, versions| if pick(line) { versions } else { 0 })
