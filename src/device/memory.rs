@@ -9,7 +9,7 @@ use crate::time::Time;
 /// Bytes of a line: what a processor writes back at once.
 pub const LINE_BYTES: usize = 64;
 
-/// What the content of a memory survives.
+/// The greatest failure that the content of a memory survives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Survival {
     /// A loss of power: the memory is non-volatile, and mapped so that stores reach it.
@@ -51,7 +51,7 @@ pub trait Nvm: Send + Sync {
     /// The time at which a read of so many bytes that begins at `at` is done.
     fn read_by(&self, at: Time, bytes: u64) -> Time;
 
-    /// What its content survives.
+    /// The greatest failure that its content survives.
     fn survival(&self) -> Survival;
 
     /// True if it has a timing model.

@@ -35,9 +35,9 @@ pub struct Lines(Arc<Mutex<State>>);
 
 #[derive(Debug)]
 struct State {
-    /// What survives at least.
+    /// The content that survives at least.
     durable: Vec<u8>,
-    /// What threads read.
+    /// The content that threads read.
     visible: Vec<u8>,
     /// By the number of the line: what may survive in place of its durable content, in the order of stores.
     unfenced: BTreeMap<u64, Vec<Version>>,
@@ -150,7 +150,7 @@ impl Lines {
         self.state().unfenced.iter().map(|(number, versions)| (*number, versions.len())).collect()
     }
 
-    /// What a loss of power leaves: the newest content of each unfenced line that `pick` answers `true` for, and the
+    /// The content that a loss of power leaves: the newest content of each unfenced line that `pick` answers `true` for, and the
     /// durable content of the others.
     pub fn crash(&self, mut pick: impl FnMut(u64) -> bool) -> Vec<u8> {
         self.crash_with(|line, versions| if pick(line) { versions } else { 0 })
@@ -266,6 +266,10 @@ mod tests {
         lines.all_crashes(1000).unwrap().map(|contents| heads(&contents, count)).collect()
     }
 
+    fn on_another_thread(act: impl FnOnce() + Send) {
+        thread::scope(|scope| scope.spawn(act).join().unwrap());
+    }
+
     #[test]
     fn unfenced_lines_survive_in_any_combination_and_fenced_ones_always() {
         let lines = Lines::new(4 * 64);
@@ -309,13 +313,10 @@ mod tests {
     fn a_fence_covers_the_lines_of_its_thread_alone() {
         let lines = Lines::new(2 * 64);
         lines.store(0, &[1; 64]);
-        let other = lines.clone();
-        thread::spawn(move || {
-            other.store(64, &[2; 64]);
-            other.fence();
-        })
-        .join()
-        .unwrap();
+        on_another_thread(|| {
+            lines.store(64, &[2; 64]);
+            lines.fence();
+        });
         assert_eq!(all(&lines, 2), BTreeSet::from([vec![0, 2], vec![1, 2]]));
         lines.fence();
         assert_eq!(all(&lines, 2), BTreeSet::from([vec![1, 2]]));
@@ -326,13 +327,10 @@ mod tests {
     fn a_fenced_line_has_what_other_threads_stored_to_it_before() {
         let lines = Lines::new(64);
         lines.store(0, &[1; 8]);
-        let other = lines.clone();
-        thread::spawn(move || {
-            other.store(8, &[2; 8]);
-            other.fence();
-        })
-        .join()
-        .unwrap();
+        on_another_thread(|| {
+            lines.store(8, &[2; 8]);
+            lines.fence();
+        });
         assert!(lines.unfenced().is_empty());
         let durable = lines.crash(|_| false);
         assert_eq!((&durable[..8], &durable[8..16]), (&[1; 8][..], &[2; 8][..]));

@@ -50,7 +50,7 @@ pub fn how(step: Step) -> &'static str {
             "CRC-32C of 4 KiB and of a header of 64 bytes, both stored to memory with non-temporal stores; a fence"
         }
         Step::LineShared => {
-            "an atomic addition to each of 512 lines that a thread on another core has just changed, over 512"
+            "an atomic addition to each of 64 lines that a thread on another core has just changed, over 64"
         }
     }
 }
