@@ -10,11 +10,13 @@ const BLOCKS: u8 = 1;
 const FILES: u8 = 2;
 const PROGRAM: u8 = 4;
 
-/// The kinds of places, as bits of a set: a device, a volume of this program, a file system of the kernel, a directory.
+/// The kinds of places, as bits of a set: a device, a simulated volume of this program, a file system of the kernel, a
+/// directory, a volume of this program in real time.
 const DEVICE: u8 = 1;
 const VOLUME: u8 = 2;
 const KERNEL: u8 = 4;
 const DIRECTORY: u8 = 8;
+const PROCESS: u8 = 16;
 
 /// An option, and where it has a meaning.
 struct Rule {
@@ -42,7 +44,7 @@ const RULES: [Rule; 12] = [
         .instead("leave it out: a file workload creates its files itself"),
     rule("--precondition", |given| given.precondition.is_some(), BLOCKS | FILES, DEVICE | VOLUME),
     rule("--verify", |given| given.verify, BLOCKS, DEVICE | VOLUME),
-    rule("--limit", |given| given.limit.is_some(), BLOCKS | FILES, DEVICE | VOLUME | KERNEL | DIRECTORY),
+    rule("--limit", |given| given.limit.is_some(), BLOCKS | FILES, DEVICE | VOLUME | KERNEL | DIRECTORY | PROCESS),
     rule("--cpu", |given| given.cpu.is_some(), FILES, VOLUME),
     rule("--log", |given| given.log.is_some(), BLOCKS | FILES, DEVICE | VOLUME),
     rule("--only", |given| given.part != Part::Whole, FILES, DIRECTORY),
@@ -93,6 +95,7 @@ fn kind_of_work(work: &Work<'_>) -> u8 {
 fn kind_of_place(place: Place<'_>) -> u8 {
     match place {
         Place::Directory(_) => DIRECTORY,
+        Place::InProcess(_) => PROCESS,
         Place::Path(path) if path.kernel().is_some() => KERNEL,
         Place::Path(path) if path.volume_settings().is_some() => VOLUME,
         Place::Path(_) => DEVICE,
@@ -102,12 +105,22 @@ fn kind_of_place(place: Place<'_>) -> u8 {
 /// Checks that the place has what the work needs, whatever the options.
 fn check_work(job: &Job<'_>) -> Result<(), RunError> {
     let (name, place) = (job.work.name(), job.place.name());
+    if let Place::InProcess(path) = job.place
+        && path.volume_settings().is_none()
+    {
+        let what = format!("--in-process needs a file system of this program, and {place} has none on top");
+        return Err(refused(what, "put ext/, sfs/ or tree before the path, or leave --in-process out"));
+    }
     match (kind_of_work(&job.work), kind_of_place(job.place)) {
         (FILES | PROGRAM, DEVICE) => Err(refused(
             format!("{name} needs files, and {place} has no file system on top"),
             "use --in DIR instead of --on, or put sfs/ or kernel-ext4/ before the path",
         )),
-        (PROGRAM, VOLUME) => Err(refused(
+        (BLOCKS, PROCESS) => Err(refused(
+            format!("{name} asks for blocks, and {place} runs in this process in real time"),
+            "leave --in-process out, or run it in a directory of a mounted volume with --in DIR",
+        )),
+        (PROGRAM, VOLUME | PROCESS) => Err(refused(
             format!("{name} needs a mounted file system, and {place} runs inside this process"),
             "mount it with 'flashpath mount', or use kernel-ext4/ instead of sfs/",
         )),
@@ -144,7 +157,9 @@ fn not_in_the_place(rule: &Rule, job: &Job<'_>) -> RunError {
         KERNEL if rule.places & VOLUME != 0 => {
             refused(format!("{option} is for simulated runs, and {place} runs on this machine's kernel"), LEAVE_OUT)
         }
-        DIRECTORY => refused(format!("{option} is for simulated runs, and a run in {place} is none"), LEAVE_OUT),
+        DIRECTORY | PROCESS => {
+            refused(format!("{option} is for simulated runs, and a run in {place} is none"), LEAVE_OUT)
+        }
         DEVICE => refused(
             format!("{option} is for files, and {place} has no file system on top"),
             "leave it out, use --in DIR, or put sfs/ or kernel-ext4/ before the path",
@@ -175,7 +190,7 @@ impl Place<'_> {
     /// Its name in results and messages.
     fn name(&self) -> String {
         match self {
-            Place::Path(path) => path.text.clone(),
+            Place::Path(path) | Place::InProcess(path) => path.text.clone(),
             Place::Directory(directory) => directory.display().to_string(),
         }
     }

@@ -5,6 +5,7 @@ use super::error::{InputFault, RunError};
 use super::fit::check;
 use super::in_directory::run_in_directory;
 use super::in_files::FilesPlace;
+use super::in_process::run_in_process;
 use super::in_volume::run_in_volume;
 use super::logging::Logging;
 use super::machine::Machine;
@@ -55,6 +56,10 @@ pub fn run(job: Job<'_>, machine: &dyn Machine, watch: &mut dyn FnMut(&Progress)
             let name = directory.display().to_string();
             (Outcome::in_files(FilesPlace::Directory(&name), seed, done), began)
         }
+        Place::InProcess(path) => match work {
+            Work::Files(workload) => (run_in_process(path, workload, &options, machine, watch)?, began),
+            Work::Blocks(_) | Work::Program(_) => unreachable!("only files have a place there: it was checked"),
+        },
         Place::Path(path) => match (path.kernel(), work) {
             (Some(settings), work) => (run_on_kernel(path, settings, work, &options, seed, machine, watch)?, began),
             (None, Work::Blocks(blocks)) => simulate_blocks(path, blocks, &options, seed, machine, watch)?,

@@ -48,6 +48,7 @@ mod files;
 mod fit;
 mod in_directory;
 mod in_files;
+mod in_process;
 mod in_volume;
 mod job;
 mod labelling;

@@ -30,6 +30,8 @@ pub enum Place<'a> {
     /// A path. It is simulated, and its storage in memory is new; a file system of the kernel on top of it is mounted by
     /// the machine, and runs in real time.
     Path(&'a Path),
+    /// The volume of this program on top of a path, in this process, in real time and with bytes.
+    InProcess(&'a Path),
     /// A directory of this machine, in real time. Nothing is known of what lies below.
     Directory(&'a FilePath),
 }

@@ -84,6 +84,8 @@ impl Mapping {
 }
 
 fn map(file: &File, bytes: usize, flags: MapFlags) -> Result<*mut u8, Errno> {
+    // All pages are there from the beginning: their faults would fall into the first stores.
+    let flags = flags | MapFlags::POPULATE;
     #[allow(unsafe_code, reason = "a mapping of a file")]
     // SAFETY: the kernel selects an address at which nothing is mapped.
     let start = unsafe { mmap(std::ptr::null_mut(), bytes, ProtFlags::READ | ProtFlags::WRITE, flags, file, 0) }?;

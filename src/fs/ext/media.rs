@@ -6,7 +6,7 @@
 
 use super::error::OpenExtError;
 use crate::device::{Account, BlockDevice, DeviceError, Lba, Medium, Nvm, STAMP_BYTES};
-use crate::label::{Content, Label, Tally};
+use crate::label::{Cause, Content, Label, Tally};
 use crate::task::{Gate, Task};
 use crate::time::Time;
 use crate::units::BLOCK_BYTES;
@@ -80,6 +80,8 @@ pub struct Media {
     /// Writes that were answered, and those of them before the last flush that was answered: the rest may be lost.
     writes: AtomicU64,
     flushed: AtomicU64,
+    /// The number of writes after the last one of a file's bytes for its user.
+    data: AtomicU64,
 }
 
 impl Media {
@@ -89,8 +91,8 @@ impl Media {
         debug_assert!(block_bytes == UNIT || !holds_stamps && block_bytes < UNIT, "a stamp stands for 4 KiB");
         let parts = (0..PART_GATES).map(|_| Gate::new("part of a block", ())).collect();
         let (writes, flushed) = (AtomicU64::new(0), AtomicU64::new(0));
-        let (sent, read_blocks) = (Mutex::default(), AtomicU64::new(0));
-        Media { device, block_bytes, holds_stamps, parts, sent, read_blocks, writes, flushed }
+        let (sent, read_blocks, data) = (Mutex::default(), AtomicU64::new(0), AtomicU64::new(0));
+        Media { device, block_bytes, holds_stamps, parts, sent, read_blocks, writes, flushed, data }
     }
 
     /// The device, to be opened otherwise.
@@ -157,7 +159,10 @@ impl Media {
     pub fn write(&self, task: &Task<'_>, first: u64, bytes: &[u8], label: Label) -> Result<(), DeviceError> {
         let written = self.write_blocks(task, first, bytes, label);
         // A flush that began before the answer does not cover it.
-        self.writes.fetch_add(1, Ordering::SeqCst);
+        let writes = self.writes.fetch_add(1, Ordering::SeqCst) + 1;
+        if label.cause == Cause::HostWrite {
+            self.data.fetch_max(writes, Ordering::SeqCst);
+        }
         written
     }
 
@@ -243,6 +248,12 @@ impl Media {
     /// True if something was written since the last flush.
     pub fn is_unflushed(&self) -> bool {
         self.writes.load(Ordering::SeqCst) > self.flushed.load(Ordering::SeqCst)
+    }
+
+    /// True if bytes of a file were written for its user since the last flush. What a checkpoint has written need not be
+    /// flushed for a sync: the journal has it until it is.
+    pub fn is_data_unflushed(&self) -> bool {
+        self.data.load(Ordering::SeqCst) > self.flushed.load(Ordering::SeqCst)
     }
 
     /// Tells the device where the journal lies.

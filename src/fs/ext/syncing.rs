@@ -3,8 +3,8 @@
 use super::Ext;
 use super::files::node::{Node, inode_of};
 use super::format::features::NEEDS_RECOVERY;
-use super::nvm_region::name_region;
 use super::format::superblock::{LENGTH, PLACE, state};
+use super::nvm_region::name_region;
 use crate::fs::Durable;
 use crate::fs::volume::{InodeNumber, VolumeError};
 use crate::label::{Cause, Content, Label};
@@ -32,7 +32,7 @@ impl Ext {
         if let (Some(id), Ok(journal)) = (id, self.journal()) {
             journal.commit(task, id)?;
         }
-        if self.media.is_unflushed() {
+        if self.media.is_data_unflushed() {
             self.media.flush(task)?;
         }
         Ok(())
@@ -43,7 +43,7 @@ impl Ext {
         let Ok(journal) = self.journal() else { return Ok(()) };
         self.write_out_all(task)?;
         journal.commit(task, journal.running())?;
-        if self.media.is_unflushed() {
+        if self.media.is_data_unflushed() {
             self.media.flush(task)?;
         }
         Ok(())

@@ -449,6 +449,10 @@ impl Volume for Ext {
         self.turn(call, steps::NONE, |task| self.work_once(task))
     }
 
+    fn workers(&self) -> usize {
+        self.journal().map_or(1, |journal| journal.workers())
+    }
+
     fn is_changed(&self, call: &Call) -> bool {
         self.turn(call, steps::NONE, |_| {
             let is_waiting = self.waiting.first().is_some();

@@ -252,6 +252,11 @@ pub trait Volume: Send + Sync {
     /// next call.
     fn work(&self, call: &Call) -> Result<Option<Time>, VolumeError>;
 
+    /// The number of threads that can do its background work at the same time.
+    fn workers(&self) -> usize {
+        1
+    }
+
     /// True if some change is not durable and can still be stored.
     fn is_changed(&self, call: &Call) -> bool;
 

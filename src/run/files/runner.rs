@@ -270,6 +270,9 @@ impl<'a, F: FileSystem> Runner<'a, F> {
             if self.stops() || stage.counted && lane.left == Some(0) {
                 return false;
             }
+            if let Threads::System(clock) = self.run.threads {
+                task.pass_until(Time(clock()));
+            }
             let began = task.now();
             if let Some(log) = self.run.log {
                 log.waits().issue(began);

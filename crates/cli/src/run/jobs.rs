@@ -33,7 +33,7 @@ impl Runner<'_> {
     pub fn run(&self, places: &[Place<'_>]) -> Result<Vec<Outcome>, Failure> {
         let is_real = |place: &Place<'_>| match place {
             Place::Path(path) => path.kernel().is_some(),
-            Place::Directory(_) => true,
+            Place::Directory(_) | Place::InProcess(_) => true,
         };
         let outcomes: Result<Vec<Outcome>, RunError> = match places.iter().any(is_real) {
             // Runs in real time share the machine: one after the other.
@@ -68,7 +68,7 @@ impl Runner<'_> {
     fn run_one(&self, place: Place<'_>) -> Result<Outcome, RunError> {
         let job = self.job(place)?;
         let mut bar = self.bars.add(&match place {
-            Place::Path(path) => path.text.clone(),
+            Place::Path(path) | Place::InProcess(path) => path.text.clone(),
             Place::Directory(directory) => directory.display().to_string(),
         });
         let outcome = run(job, &self.machine, &mut |progress| {
@@ -149,6 +149,7 @@ impl Run {
     pub fn places<'a>(&'a self, paths: &'a [Path]) -> Vec<Place<'a>> {
         match &self.directory {
             Some(directory) => vec![Place::Directory(directory)],
+            None if self.in_process => paths.iter().map(Place::InProcess).collect(),
             None => paths.iter().map(Place::Path).collect(),
         }
     }

@@ -26,16 +26,21 @@ pub fn put(bits: &mut [u8], range: Range<u32>, is_used: bool) {
 
 /// The first bit from `from` to `end` that is clear, or set.
 fn next(bits: &[u8], from: u32, end: u32, is_used: bool) -> Option<u32> {
-    let skipped = if is_used { 0 } else { 0xFF };
+    let skipped: u64 = if is_used { 0 } else { u64::MAX };
     let mut at = from;
     while at < end {
-        if at.is_multiple_of(8) && bits[at as usize / 8] == skipped {
-            at += 8;
-        } else if is_set(bits, at) == is_used {
-            return Some(at);
-        } else {
-            at += 1;
+        let byte = at as usize / 8;
+        let word = bits.get(byte..byte + 8).filter(|_| at.is_multiple_of(8));
+        if word.is_some_and(|word| word == skipped.to_le_bytes()) {
+            at += 64;
+            continue;
         }
+        let looked_for = (bits[byte] ^ skipped as u8) >> (at % 8);
+        if looked_for != 0 {
+            let found = at + looked_for.trailing_zeros();
+            return (found < end).then_some(found);
+        }
+        at = (at / 8 + 1) * 8;
     }
     None
 }

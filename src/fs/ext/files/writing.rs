@@ -6,6 +6,7 @@ use crate::fs::ext::blocks::Bytes;
 use crate::fs::ext::files::map::Run;
 use crate::fs::ext::files::node::{File, Page};
 use crate::fs::ext::format::inode::flag;
+use crate::fs::ext::journal::Handle;
 use crate::fs::ext::settings::DataMode;
 use crate::fs::volume::VolumeError;
 use crate::label::Content;
@@ -184,25 +185,42 @@ impl Ext {
         self.has_logged_data.store(true, std::sync::atomic::Ordering::SeqCst);
         let handle = self.begin(task, pages.len() + 2 * MAP_BLOCKS)?;
         self.changing(|| {
-            for (at, bytes) in pages {
-                let mut run = self.run(task, file, at)?;
-                if run.place.is_none() {
-                    let goal = self.goal(task, file, at)?;
-                    let taken = self.take_blocks(&handle, goal, 1)?;
-                    self.put_run(&handle, file, at, taken.clone(), true)?;
-                    run.place = Some(taken.start);
-                } else if !run.is_written {
-                    self.mark_written(&handle, file, at..at + 1)?;
+            let mut left = pages.into_iter().peekable();
+            while let Some((first, _)) = left.peek() {
+                let places = self.places_of(&handle, file, *first, left.len() as u64)?;
+                for (place, (_, bytes)) in places.zip(&mut left) {
+                    // The newest bytes are in the journal's blocks from here on.
+                    self.pages.iter().for_each(|pages| pages.forget(place));
+                    handle.set(place, Content::Data, bytes);
                 }
-                let place = run.place.expect("it has one now");
-                // The newest bytes are in the journal's blocks from here on.
-                self.pages.iter().for_each(|pages| pages.forget(place));
-                handle.set(place, Content::Data, bytes);
             }
             file.stored_size = file.stored_size.max(end);
             file.inode.set_size(file.inode.size().max(end));
             self.store_inode(&handle, file, true)
         })
+    }
+
+    /// The places of blocks of a file from `first` on, `count` at most, in one run: those that it has, or new ones.
+    fn places_of(
+        &self,
+        handle: &Handle<'_>,
+        file: &mut File,
+        first: u64,
+        count: u64,
+    ) -> Result<Range<u64>, VolumeError> {
+        let run = self.run(handle.task, file, first)?;
+        let count = count.min(run.count);
+        let Some(place) = run.place else {
+            let goal = self.goal(handle.task, file, first)?;
+            let count = count.min(self.placed_at_once(file));
+            let taken = self.take_blocks(handle, goal, count as u32)?;
+            self.put_run(handle, file, first, taken.clone(), true)?;
+            return Ok(taken);
+        };
+        if !run.is_written {
+            self.mark_written(handle, file, first..first + count)?;
+        }
+        Ok(place..place + count)
     }
 
     /// Makes what is behind the end of a file zero in its last block, before the file grows.

@@ -130,6 +130,11 @@ pub trait Journal: Send + Sync {
     /// Does a part of the checkpoint that is due, beside commits. Nothing, if others are at it.
     fn checkpoint(&self, task: &Task<'_>) -> Result<(), VolumeError>;
 
+    /// The number of threads that can do a checkpoint together.
+    fn workers(&self) -> usize {
+        1
+    }
+
     /// Commits what has changed, writes all of it home, and closes the journal. Nobody begins a handle any more.
     fn end(&self, task: &Task<'_>) -> Result<(), VolumeError>;
 

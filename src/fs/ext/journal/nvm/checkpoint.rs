@@ -124,6 +124,10 @@ impl Checkpoints {
         }
     }
 
+    pub(super) fn workers(&self) -> usize {
+        self.workers.len()
+    }
+
     /// Does `act`, unless another thread does so already.
     pub(super) fn alone(&self, act: impl FnOnce()) {
         if !self.is_renewing.swap(true, SeqCst) {
@@ -387,11 +391,8 @@ impl NvmJournal {
     fn recycle(&self, round: &Round) {
         let mut home = locked(&self.checkpoints.home);
         *home = (round.last, home.1 + 1);
-        let record = Record {
-            generation: self.superblock.generation,
-            transaction: round.last.0,
-            cut: round.cut.clone(),
-        };
+        let record =
+            Record { generation: self.superblock.generation, transaction: round.last.0, cut: round.cut.clone() };
         record.checkpoint(&*self.nvm, home.1);
         drop(home);
         for (ring, cut) in self.rings.iter().zip(&round.cut) {

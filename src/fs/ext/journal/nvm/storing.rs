@@ -76,7 +76,8 @@ impl NvmJournal {
             self.checkpoints.revoke(Revoked { transaction: id, version, ranges: ranges.to_vec() });
             // Any partition will do: all of them recycle the slots of the same transactions at once.
             let partition = self.shape().partition_of(ranges[0].start);
-            let bytes = if self.common.media.holds_stamps() { Bytes::default() } else { ranges_to_bytes(ranges).into() };
+            let bytes =
+                if self.common.media.holds_stamps() { Bytes::default() } else { ranges_to_bytes(ranges).into() };
             let entry = Entry { block: ranges.len() as u64, version, what: Kept::Revoke };
             taken.push(Taken { partition, index: 0, entry, bytes });
         }

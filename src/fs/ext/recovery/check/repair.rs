@@ -26,6 +26,7 @@ use crate::fs::ext::media::{Below, Media};
 use crate::fs::ext::nvm_region::name_region;
 use crate::fs::ext::recovery::open::read_superblock;
 use crate::fs::ext::recovery::replay::FoundLog;
+use crate::fs::ext::settings::JournalKind;
 use crate::fs::ext::{Ext, ExtSettings};
 use crate::fs::station::{Mounting, RepairOutcome};
 use crate::fs::volume::{Damage, VolumeError};
@@ -174,19 +175,23 @@ impl<'c> Check<'c> {
 
     /// If the volume's journal is in memory: takes the blocks that it has. The volume is one with a log in its own inode then.
     fn replay_region(&mut self, writes: bool) -> Result<(), OpenExtError> {
-        let Some(nvm) = self.ext.region.as_ref().map(|region| Arc::clone(&region.nvm)) else { return Ok(()) };
         if !self.ext.names_a_journal() {
             return Ok(());
         }
+        if self.ext.settings.journal == Some(JournalKind::Inline) && self.ext.journal_media.is_none() {
+            let what = format!("the volume's journal is {}, which is given up", uuid(self.ext.journal_uuid));
+            self.found(what, "the log in the volume takes its place: what the other had that is not home is lost");
+            self.name_own_log();
+            return Ok(());
+        }
+        let Some(nvm) = self.ext.region.as_ref().map(|region| Arc::clone(&region.nvm)) else { return Ok(()) };
         let region = self.ext.named_region(&*nvm)?;
         let replayed = self.ext.replayed_region(&*nvm, &region);
         for error in replayed.damaged {
             self.found(error.to_string(), "it is left out, and the block stays as it was");
         }
         self.take_blocks(replayed.blocks, writes)?;
-        name_region(&mut self.superblock, None);
-        self.superblock.sum();
-        self.ext.shape.journal_inode = JOURNAL;
+        self.name_own_log();
         if writes {
             let (place, at) = (self.ext.shape.superblock_block(0), PLACE as usize % self.ext.shape.block_bytes);
             let mut block = self.read(place)?.to_vec();
@@ -197,6 +202,13 @@ impl<'c> Check<'c> {
             region.emptied().write(&*nvm);
         }
         Ok(())
+    }
+
+    /// Names the log in the volume's own inode as its journal.
+    fn name_own_log(&mut self) {
+        name_region(&mut self.superblock, None);
+        self.superblock.sum();
+        self.ext.shape.journal_inode = JOURNAL;
     }
 
     /// Takes the newest bytes of blocks from a journal.
