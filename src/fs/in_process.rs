@@ -10,14 +10,17 @@ use crate::device::Account;
 use crate::task::Task;
 use crate::time::Time;
 use crate::units::BLOCK_BYTES;
-use std::sync::Arc;
+use rustc_hash::FxHashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 
 /// The files of a volume.
 pub struct InProcess {
     posix: Posix,
     /// The time at which the last operation ended.
     ended: AtomicU64,
+    /// The directories that were found, by their paths, if they are remembered.
+    directories: Option<RwLock<FxHashMap<Box<str>, InodeNumber>>>,
 }
 
 /// An open file of an [`InProcess`].
@@ -35,7 +38,35 @@ impl InProcess {
         let _ = volume.space(&Call::by_root(&task));
         // No caller can read access times here.
         let usage = Usage { checks: Checks::Here, access_times: AccessTimes::Never, ..Usage::default() };
-        InProcess { posix: Posix::new(volume, usage), ended: AtomicU64::new(task.now().0) }
+        InProcess { posix: Posix::new(volume, usage), ended: AtomicU64::new(task.now().0), directories: None }
+    }
+
+    /// Remembers directories by their paths, as the kernel does: an operation does not look up each component again. For
+    /// runs in real time; simulated ones count the CPU time of each lookup.
+    pub fn with_remembered_directories(self) -> InProcess {
+        InProcess { directories: Some(RwLock::default()), ..self }
+    }
+
+    /// The parent directory and the last name of a path.
+    fn parent<'a>(&self, call: &Call, path: &'a str) -> Result<Name<'a>, VolumeError> {
+        let Some(known) = &self.directories else { return parent(&self.posix, call, path) };
+        let Some((directories, name)) = path.rsplit_once('/') else { return parent(&self.posix, call, path) };
+        // What is behind the lock is whole at every step.
+        let read = known.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(directory) = read.get(directories).copied() {
+            return Ok((directory, name.as_bytes()));
+        }
+        drop(read);
+        let found = parent(&self.posix, call, path)?;
+        known.write().unwrap_or_else(PoisonError::into_inner).insert(directories.into(), found.0);
+        Ok(found)
+    }
+
+    /// Directories have gone, or have other paths.
+    fn forget_directories(&self) {
+        if let Some(known) = &self.directories {
+            known.write().unwrap_or_else(PoisonError::into_inner).clear();
+        }
     }
 
     /// The time at which the last operation ended.
@@ -100,11 +131,10 @@ fn find(posix: &Posix, call: &Call, name: Name, hold: Hold) -> Result<(InodeNumb
 fn make(
     posix: &Posix,
     call: &Call,
-    path: &str,
+    name: Name,
     (kind, mode): (FileKind, u32),
     hold: Hold,
 ) -> Result<InodeNumber, VolumeError> {
-    let name = parent(posix, call, path)?;
     Ok(posix.make(call, name, &CreateRequest { kind, mode, device: 0, target: b"" }, hold)?.inode)
 }
 
@@ -113,26 +143,29 @@ impl FileSystem for InProcess {
 
     fn make_directory(&self, task: &Task<'_>, path: &str) -> Result<(), FileSystemError> {
         self.call(task, "make directory", path, |posix, call| {
-            make(posix, call, path, (FileKind::Directory, 0o755), Hold::No).map(drop)
+            make(posix, call, self.parent(call, path)?, (FileKind::Directory, 0o755), Hold::No).map(drop)
         })
     }
 
     fn remove_directory(&self, task: &Task<'_>, path: &str) -> Result<(), FileSystemError> {
         self.call(task, "remove directory", path, |posix, call| {
-            let name = parent(posix, call, path)?;
-            posix.remove_directory(call, name)
+            let name = self.parent(call, path)?;
+            let removed = posix.remove_directory(call, name);
+            self.forget_directories();
+            removed
         })
     }
 
     fn create(&self, task: &Task<'_>, path: &str) -> Result<InProcessFile, FileSystemError> {
-        let inode = self
-            .call(task, "create", path, |posix, call| make(posix, call, path, (FileKind::Regular, 0o644), Hold::Yes))?;
+        let inode = self.call(task, "create", path, |posix, call| {
+            make(posix, call, self.parent(call, path)?, (FileKind::Regular, 0o644), Hold::Yes)
+        })?;
         Ok(InProcessFile { inode, path: path.into() })
     }
 
     fn open(&self, task: &Task<'_>, path: &str) -> Result<InProcessFile, FileSystemError> {
         let (inode, _) = self.call(task, "open", path, |posix, call| {
-            let name = parent(posix, call, path)?;
+            let name = self.parent(call, path)?;
             find(posix, call, name, Hold::Yes)
         })?;
         Ok(InProcessFile { inode, path: path.into() })
@@ -192,21 +225,23 @@ impl FileSystem for InProcess {
 
     fn unlink(&self, task: &Task<'_>, path: &str) -> Result<(), FileSystemError> {
         self.call(task, "unlink", path, |posix, call| {
-            let name = parent(posix, call, path)?;
+            let name = self.parent(call, path)?;
             posix.unlink(call, name)
         })
     }
 
     fn rename(&self, task: &Task<'_>, from: &str, to: &str) -> Result<(), FileSystemError> {
         self.call(task, "rename", from, |posix, call| {
-            let (from, to) = (parent(posix, call, from)?, parent(posix, call, to)?);
-            posix.rename(call, from, to, Renaming { if_exists: IfExists::Replace, whiteout: None })
+            let (from, to) = (self.parent(call, from)?, self.parent(call, to)?);
+            let renamed = posix.rename(call, from, to, Renaming { if_exists: IfExists::Replace, whiteout: None });
+            self.forget_directories();
+            renamed
         })
     }
 
     fn length(&self, task: &Task<'_>, path: &str) -> Result<u64, FileSystemError> {
         self.call(task, "stat", path, |posix, call| {
-            let name = parent(posix, call, path)?;
+            let name = self.parent(call, path)?;
             Ok(find(posix, call, name, Hold::No)?.1)
         })
     }

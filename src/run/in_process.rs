@@ -17,8 +17,8 @@ use crate::fs::volume::{Call, Volume};
 use crate::task::Task;
 use crate::time::Time;
 use crate::workload::files::FileWorkload;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// The pause of a background thread that has found nothing to do.
@@ -36,7 +36,7 @@ pub(super) fn run_in_process(
 ) -> Result<Outcome, RunError> {
     let seed = workload.seed;
     let volume = open_file_system(path, &Mounting::at(seed, 0), Access::IfWhole).map_err(RunError::from)?;
-    let files = InProcess::new(std::sync::Arc::clone(&volume));
+    let files = InProcess::new(Arc::clone(&volume)).with_remembered_directories();
     let size_bytes = files.size_bytes().map_err(failed_call(path))?;
     let new = files.account().map_err(failed_call(path))?;
     let clock = || machine.now_ns();
