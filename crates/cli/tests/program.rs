@@ -23,6 +23,8 @@ mod ending;
 mod full_streams;
 #[path = "program/hostile_sessions.rs"]
 mod hostile_sessions;
+#[path = "program/in_process.rs"]
+mod in_process;
 #[path = "program/in_volume.rs"]
 mod in_volume;
 #[path = "program/killed_files.rs"]
