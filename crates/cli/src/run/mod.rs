@@ -40,7 +40,7 @@ pub struct Run {
     #[arg(long, value_name = "[NAME=]PATH", value_parser = NamedPath::read)]
     on: Vec<NamedPath>,
     /// Run a file workload in the volume on top of PATH in real time, in this process: no kernel, no simulation
-    #[arg(long, requires = "on", help_heading = "File system")]
+    #[arg(long, requires = "on", conflicts_with = "directory", help_heading = "File system")]
     in_process: bool,
     /// Run in this directory instead of on a path: a file workload, or a block workload inside one file of --size, as
     /// on a virtual machine's disk. The files are kept

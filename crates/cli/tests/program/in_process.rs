@@ -26,7 +26,7 @@ fn a_file_workload_runs_in_real_time_and_leaves_its_files() {
         assert!(checked.code == Some(0) && checked.stdout.contains("clean"), "{path}: {checked:?}");
         // The same names are there already.
         let again = bench.flashpath(&["run", SMALL, "--on", path, "--in-process"]);
-        assert!(again.code != Some(0) && again.stderr.contains("exist"), "{path}: {again:?}");
+        assert!(again.code != Some(0) && again.stderr.contains("holds varmail already"), "{path}: {again:?}");
     }
 }
 
