@@ -45,5 +45,5 @@ fn only_file_workloads_on_volumes_of_this_program_run_in_process() {
     let refused = bench.flashpath(&["run", SMALL, "--on", "tree", "--in-process", "--log", "log.csv"]);
     assert!(refused.code == Some(2) && refused.stderr.contains("for simulated runs"), "{refused:?}");
     let refused = bench.flashpath(&["run", SMALL, "--in", ".", "--in-process"]);
-    assert!(refused.code == Some(2) && refused.stderr.contains("--on"), "{refused:?}");
+    assert!(refused.code == Some(2) && refused.stderr.contains("--in-process"), "{refused:?}");
 }
