@@ -21,9 +21,12 @@
 //! | `checkpoint` | rounds of the checkpoint threads |
 //! | `recovery` | what a region holds after a crash |
 //! | `atomic` | the atomics, or a model checker's |
+//! | `tests`, `crashes`, `ring_models` | tests: with threads, with losses of power, under a model checker |
 
 mod atomic;
 mod checkpoint;
+#[cfg(all(test, not(any(feature = "checked-gates", feature = "checked-slots"))))]
+mod crashes;
 mod layout;
 mod options;
 mod recovery;
@@ -31,7 +34,7 @@ mod ring;
 #[cfg(all(test, feature = "checked-slots"))]
 mod ring_models;
 mod storing;
-#[cfg(test)]
+#[cfg(all(test, not(any(feature = "checked-gates", feature = "checked-slots"))))]
 mod tests;
 
 pub use layout::{Hash, Superblock as RegionSuperblock};
