@@ -2,7 +2,7 @@
 //! itself costs, without a kernel in between. Its images must have been made before; what is in memory is made anew.
 
 use super::engine::Progress;
-use super::error::{OpenError, RunError};
+use super::error::RunError;
 use super::file_system::{failed_call, open_file_system};
 use super::files::{FileRun, FilesRun, Part, Threads, run_files};
 use super::in_files::FilesPlace;
@@ -65,7 +65,7 @@ pub(super) fn run_in_process(
     let task = Task::at(Time(clock()));
     let ended = files.sync(&task).map_err(RunError::from);
     let after = files.account().map_err(failed_call(path))?;
-    let unmounted = volume.unmount(&Call::by_root(&task)).map_err(|error| OpenError::from(failed_call(path)(error)));
+    let unmounted = volume.unmount(&Call::by_root(&task)).map_err(failed_call(path));
     done.failure = done.failure.or(ended.err()).or(unmounted.err().map(RunError::from));
     let before = before.into_inner().unwrap_or(new);
     let place = FilesPlace::Path { path, accounts: (&before, &after), exported_bytes: size_bytes, cpu: None };

@@ -9,7 +9,6 @@
 //! | `blocks` | blocks in memory |
 //! | `journal` | transactions, and the log that stores them |
 //! | `journal_device` | a device that the journal has for itself: made, and found |
-//! | `nvm_region` | a journal in non-volatile memory: found, begun, and left |
 //! | `files` | inodes, maps, bytes, extended attributes |
 //! | `names` | directories |
 //! | `allocation` | free blocks and inodes |
@@ -30,7 +29,6 @@ mod journal_device;
 mod make;
 mod media;
 mod names;
-mod nvm_region;
 mod recovery;
 mod settings;
 mod station;
@@ -57,7 +55,7 @@ use format::inode::Inode;
 use format::shape::Shape;
 use journal::{Handle, Journal};
 use media::Media;
-use nvm_region::RegionBelow;
+use recovery::RegionBelow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 

@@ -4,7 +4,7 @@ use super::Ext;
 use super::files::node::{Node, inode_of};
 use super::format::features::NEEDS_RECOVERY;
 use super::format::superblock::{LENGTH, PLACE, state};
-use super::nvm_region::name_region;
+use super::recovery::name_region;
 use crate::fs::Durable;
 use crate::fs::volume::{InodeNumber, VolumeError};
 use crate::label::{Cause, Content, Label};

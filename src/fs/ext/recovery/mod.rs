@@ -4,12 +4,15 @@
 //! |---|---|
 //! | `check` | the check of all structures, and their repair |
 //! | `open` | the steps of a mount |
+//! | `region` | a journal in non-volatile memory: found, begun, and left |
 //! | `replay` | what the log says that is not home |
 //! | `orphans` | files that nobody has any more, or that were being cut off |
 
 mod check;
 mod open;
 mod orphans;
+mod region;
 mod replay;
 
-pub use replay::{FoundLog, Replayed};
+pub use region::{RegionBelow, name_region};
+pub use replay::FoundLog;

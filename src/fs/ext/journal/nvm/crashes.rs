@@ -24,18 +24,21 @@ use std::sync::{Arc, Mutex};
 
 const BLOCKS: u64 = 16;
 
+/// Blocks by number.
+type Contents = BTreeMap<u64, Vec<u8>>;
+
 /// A device that loses what was not flushed, and takes nothing once the power is cut.
 #[derive(Clone)]
 struct Losing {
     width: usize,
     lines: Lines,
     /// Durable blocks, and those that were written since the last flush.
-    state: Arc<Mutex<(BTreeMap<u64, Vec<u8>>, BTreeMap<u64, Vec<u8>>)>>,
+    state: Arc<Mutex<(Contents, Contents)>>,
 }
 
 impl Losing {
     /// The blocks that a cut leaves.
-    fn after_the_cut(&self, random: &mut Random) -> BTreeMap<u64, Vec<u8>> {
+    fn after_the_cut(&self, random: &mut Random) -> Contents {
         let (mut durable, unflushed) = self.state.lock().unwrap().clone();
         durable.extend(unflushed.into_iter().filter(|_| random.below(2) == 0));
         durable

@@ -19,7 +19,6 @@
 //! A *generation* is the time between two moments at which the region was empty: what is left in slots from an earlier one
 //! is not taken for anything.
 
-use super::FoundRegion;
 use super::ring::Kept;
 use crate::device::nvm::{LINE_BYTES, Nvm};
 use crate::fs::ext::format::bytes::{le32, le64, put};
@@ -120,13 +119,12 @@ pub struct Superblock {
 impl Superblock {
     /// That of a region which a volume begins to use: a new one, or one that was found.
     pub fn in_use(
-        found: Option<&FoundRegion>,
+        before: Option<&Superblock>,
         shape: Shape,
         region: [u8; 16],
         volume: [u8; 16],
         next: TransactionId,
     ) -> Superblock {
-        let before = found.map(|found| found.superblock);
         let (sequence, generation) = before.map_or((0, 0), |before| (before.sequence, before.generation));
         Superblock {
             shape,

@@ -2,7 +2,6 @@
 
 use super::FOR_REVOKES;
 use super::layout::{Hash, MOST_PARTITIONS, Shape};
-use super::recovery::FoundRegion;
 use crate::expression::Choice;
 use crate::units::format_size;
 
@@ -54,14 +53,7 @@ pub const LEAST_SLOTS: u64 = 4 * (192 + FOR_REVOKES as u64);
 
 impl NvmOptions {
     /// The shape of a region of so many bytes, which may have one already. Fails with what would be right.
-    pub fn shape(
-        &self,
-        bytes: u64,
-        block_bytes: usize,
-        width: usize,
-        found: Option<&FoundRegion>,
-    ) -> Result<Shape, String> {
-        let known = found.map(|found| found.superblock.shape);
+    pub fn shape(&self, bytes: u64, block_bytes: usize, width: usize, known: Option<Shape>) -> Result<Shape, String> {
         let partitions = self.partitions.or(known.map(|shape| shape.partitions)).unwrap_or(PARTITIONS);
         let hash = self.hash.or(known.map(|shape| shape.hash)).unwrap_or(Hash::Modulo);
         let shape = Shape::of(bytes, partitions, hash, block_bytes, width);

@@ -23,8 +23,8 @@ use crate::fs::ext::format::superblock::{LENGTH, MAGIC, PLACE, Superblock, state
 use crate::fs::ext::inspect::uuid;
 use crate::fs::ext::journal::LogPlace;
 use crate::fs::ext::media::{Below, Media};
-use crate::fs::ext::nvm_region::name_region;
 use crate::fs::ext::recovery::open::read_superblock;
+use crate::fs::ext::recovery::region::name_region;
 use crate::fs::ext::recovery::replay::FoundLog;
 use crate::fs::ext::settings::JournalKind;
 use crate::fs::ext::{Ext, ExtSettings};

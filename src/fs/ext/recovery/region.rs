@@ -12,17 +12,17 @@
 //! | an unmount ends | journal inode 8, clean | |
 //! | unmounted | | not in use |
 
-use super::Ext;
-use super::error::{OpenExtError, damaged};
-use super::format::features::HAS_JOURNAL;
-use super::format::shape::JOURNAL;
-use super::format::superblock::{LENGTH, PLACE, Superblock};
-use super::inspect::uuid;
-use super::journal::{FoundRegion, NvmJournal, RegionSuperblock, TransactionId};
-use super::recovery::Replayed;
-use super::settings::{DataMode, JournalKind};
+use super::replay::Replayed;
 use crate::device::nvm::{self, Nvm, NvmSettings};
 use crate::expression::parse_term;
+use crate::fs::ext::Ext;
+use crate::fs::ext::error::{OpenExtError, damaged};
+use crate::fs::ext::format::features::HAS_JOURNAL;
+use crate::fs::ext::format::shape::JOURNAL;
+use crate::fs::ext::format::superblock::{LENGTH, PLACE, Superblock};
+use crate::fs::ext::inspect::uuid;
+use crate::fs::ext::journal::{FoundRegion, NvmJournal, RegionSuperblock, TransactionId};
+use crate::fs::ext::settings::{DataMode, JournalKind};
 use crate::fs::station::Access;
 use crate::random::Random;
 use crate::task::Task;
@@ -176,8 +176,16 @@ impl Ext {
             return Err(refused(why.to_string()));
         }
         let (block_bytes, width) = (self.shape.block_bytes, self.media.width());
-        let shape = options.shape(nvm.bytes(), block_bytes, width, found.as_ref()).map_err(refused)?;
-        let superblock = RegionSuperblock::in_use(found.as_ref(), shape, self.new_region_uuid(), self.uuid, next);
+        let shape = options
+            .shape(nvm.bytes(), block_bytes, width, found.as_ref().map(|found| found.superblock.shape))
+            .map_err(refused)?;
+        let superblock = RegionSuperblock::in_use(
+            found.as_ref().map(|found| &found.superblock),
+            shape,
+            self.new_region_uuid(),
+            self.uuid,
+            next,
+        );
         superblock.write(&*nvm);
         if let Some(below) = &mut self.region {
             below.named = Some(superblock.region);
