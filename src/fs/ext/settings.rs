@@ -95,7 +95,7 @@ pub static KIND: Kind = Kind {
     ],
 };
 
-/// Where the journal is.
+/// The place of the journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JournalKind {
     /// In a file of the volume.
@@ -138,7 +138,7 @@ impl Choice for DataMode {
 pub struct ExtSettings {
     /// The term with every option written out.
     pub written_out: String,
-    /// What the journal does with the bytes of files.
+    /// The way of the bytes of files.
     pub data: DataMode,
     /// Nanoseconds between two commits.
     pub commit_ns: u64,
@@ -154,7 +154,7 @@ pub struct ExtSettings {
     pub block_bytes: u64,
     /// Bytes of the journal of a new volume; `None` for what suits its size.
     pub journal_bytes: Option<u64>,
-    /// Where the journal is; `None` if the devices say so.
+    /// The place of the journal; `None` if the devices say so.
     pub journal: Option<JournalKind>,
     /// Those of a journal in non-volatile memory.
     pub nvm: NvmOptions,

@@ -1,4 +1,4 @@
-//! What every journal keeps: blocks that were freed and may not be used yet, counts, and why nothing is changed any more.
+//! The state that every journal keeps: blocks that were freed and may not be used yet, counts, and why nothing is changed any more.
 
 use crate::fs::ext::blocks::Blocks;
 use crate::fs::ext::media::Media;
@@ -25,7 +25,7 @@ pub(super) fn locked<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
     lock.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What every journal keeps.
+/// The state that every journal keeps.
 pub struct Common {
     pub(super) media: Arc<Media>,
     pub(super) blocks: Arc<Blocks>,
@@ -91,7 +91,7 @@ impl Common {
         self.is_aborted.store(true, Ordering::Release);
     }
 
-    /// Why nothing more is changed, if so.
+    /// The reason why nothing more is changed, if so.
     pub fn aborted(&self) -> Option<String> {
         if self.is_aborted.load(Ordering::Acquire) { locked(&self.aborted).clone() } else { None }
     }

@@ -15,7 +15,7 @@ pub struct Handle<'j> {
     /// The transaction.
     pub id: TransactionId,
     promised: usize,
-    /// What it has done, for a journal that asks when it ends.
+    /// Its changes, for a journal that asks when it ends.
     pub(super) done: RefCell<Done>,
     /// The transaction cannot be closed before this is dropped.
     pub(super) open: Option<ReadGuard<'j, ()>>,

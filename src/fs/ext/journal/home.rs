@@ -1,4 +1,4 @@
-//! What committed transactions have changed and is not home yet: the list between commits and checkpoints.
+//! Committed blocks that are not home yet: the list between commits and checkpoints.
 
 use super::{Logged, Transaction, TransactionId};
 use crate::fs::ext::blocks::Bytes;
@@ -15,7 +15,7 @@ pub(super) struct Waiting {
     pub(super) id: TransactionId,
 }
 
-/// What is on its way home.
+/// Blocks on their way home.
 #[derive(Default)]
 pub(super) struct Home {
     pub(super) waiting: BTreeMap<u64, Waiting>,

@@ -65,7 +65,7 @@ impl TransactionId {
 pub struct Logged {
     pub block: u64,
     pub bytes: Bytes,
-    /// What it is at home: metadata, or bytes of a file.
+    /// Its content at home: metadata, or bytes of a file.
     pub content: Content,
 }
 
@@ -115,7 +115,7 @@ pub trait Journal: Send + Sync {
     /// The running transaction.
     fn running(&self) -> TransactionId;
 
-    /// When the running transaction began, if it has changed something.
+    /// The time at which the running transaction began, if it has changed something.
     fn begun(&self) -> Option<Time>;
 
     /// Makes a transaction durable, unless it is. The task has no handle.
@@ -141,7 +141,7 @@ pub trait Journal: Send + Sync {
     /// The volume's superblock says that nothing is in the journal.
     fn closed(&self) {}
 
-    /// What every journal keeps.
+    /// The state that every journal keeps.
     fn common(&self) -> &Common;
 
     /// Counts since the mount.

@@ -18,14 +18,14 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// What the running transaction has changed so far.
+/// Changes of the running transaction so far.
 pub(super) struct Running {
     id: TransactionId,
     pub(super) blocks: BTreeMap<u64, Content>,
     revokes: BTreeSet<u64>,
     /// Blocks that open handles may still change.
     promised: usize,
-    /// When the first handle of it began.
+    /// The time at which its first handle began.
     begun: Option<Time>,
     /// Blocks that it has freed.
     freed: Vec<Range<u64>>,

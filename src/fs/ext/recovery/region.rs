@@ -115,7 +115,7 @@ impl Ext {
         Ok(found)
     }
 
-    /// What a region has that is not home. Blocks that the volume does not have are damage.
+    /// Committed blocks of a region that are not home. Blocks that the volume does not have are damage.
     pub fn replayed_region(&self, nvm: &dyn Nvm, region: &FoundRegion) -> Replayed {
         let mut found = region.replayable(nvm);
         let superblock_block = self.shape.superblock_block(0);

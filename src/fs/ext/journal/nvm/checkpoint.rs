@@ -43,7 +43,7 @@ pub(super) struct Checkpoints {
     /// The last transaction that is home, and rounds so far.
     home: Mutex<(TransactionId, u64)>,
     under_way: Mutex<UnderWay>,
-    /// What was freed by transactions that are not home yet, in any order.
+    /// Blocks freed by transactions that are not home yet, in any order.
     revoked: Mutex<Vec<Revoked>>,
     is_renewing: AtomicBool,
 }
@@ -88,7 +88,7 @@ struct Round {
     ended: AtomicUsize,
     end: AtomicU64,
     is_over: AtomicBool,
-    /// What was written home, to be let go.
+    /// Images that were written home.
     written: Mutex<Vec<Image>>,
     has_failed: AtomicBool,
     /// The first error, until somebody has returned it.

@@ -1,4 +1,4 @@
-//! What lies in the region. All numbers are little-endian; each structure has a CRC-32C of itself, with its field as zero.
+//! The structures of a region. All numbers are little-endian; each structure has a CRC-32C of itself, with its field as zero.
 //!
 //! ```text
 //! 0        superblock A    magic, version, state, UUIDs, partitions, slots, hash, generation
@@ -40,7 +40,7 @@ const CHECKPOINT_MAGIC: u32 = 0x43_6d_76_6e;
 const SLOT_MAGIC: u32 = 0x53_6d_76_6e;
 const VERSION: u32 = 1;
 
-/// Which partition a block belongs to.
+/// The rule that gives a block its partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hash {
     /// Its number modulo the number of partitions, as the paper has it.

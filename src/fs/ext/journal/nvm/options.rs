@@ -5,7 +5,7 @@ use super::layout::{Hash, MOST_PARTITIONS, Shape};
 use crate::expression::Choice;
 use crate::units::format_size;
 
-/// How commits and checkpoints proceed.
+/// The course of commits and checkpoints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scheme {
     /// Commits look at the flags themselves; a checkpoint covers many commits, when the region is half full.

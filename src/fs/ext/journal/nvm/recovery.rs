@@ -1,4 +1,4 @@
-//! What a region holds after a crash.
+//! The content of a region after a crash.
 //!
 //! The commit with the greatest number whose record is whole says how far each partition is committed; the last checkpoint
 //! says where it begins. Between the two, partitions are scanned side by side: a block lies in one partition only, so its
@@ -23,7 +23,7 @@ pub struct FoundRegion {
     pub superblock: Superblock,
 }
 
-/// What a region has that is not home.
+/// Committed blocks of a region that are not home.
 #[derive(Default)]
 pub struct Replayable {
     /// Blocks with their newest committed bytes.
@@ -34,7 +34,7 @@ pub struct Replayable {
     pub damaged: Vec<VolumeError>,
 }
 
-/// What a partition has.
+/// Committed blocks of a partition that are not home.
 #[derive(Default)]
 struct Scanned {
     newest: BTreeMap<u64, (u64, Vec<u8>)>,

@@ -19,7 +19,7 @@ use crate::label::Content;
 use std::ops::Range;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
-/// What a slot holds.
+/// The content of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
     pub block: u64,
@@ -149,7 +149,7 @@ impl Ring {
         before
     }
 
-    /// What a complete slot holds. The caller keeps it from being recycled.
+    /// The content of a complete slot. The caller keeps it from being recycled.
     pub fn entry(&self, index: u64) -> Entry {
         let slot = self.slot(index);
         assert_eq!(slot.flag.load(Acquire), index + 1, "a slot is looked at when it is complete, and not recycled");
