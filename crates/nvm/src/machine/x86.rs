@@ -29,9 +29,9 @@ enum WriteBack {
 /// The way in which bytes are stored. It exists only for instructions that the processor has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Way {
-    /// How whole lines are stored past the caches; `None`: plainly.
+    /// Stores of whole lines past the caches; `None`: plainly.
     streams: Option<Width>,
-    /// How other lines are written back.
+    /// The way in which other lines are written back.
     back: WriteBack,
 }
 
