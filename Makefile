@@ -113,10 +113,11 @@ crash:
 	BLOCK_DEVICE_SECONDS=$(BLOCK_DEVICE_SECONDS) cargo test --release --locked --test block_devices
 	FAILING_STORE_SECONDS=$(FAILING_STORE_SECONDS) cargo test --release --locked --test dm_zoned --test sfs failing_store
 	VOLUME_CASES=$(VOLUME_CASES) cargo test --release --locked --test volumes random_calls
+	NVM_CRASHES=$(SEEDS)0 cargo test --release --locked --lib nvm::crashes
 	EXT_CRASHES=$(SEEDS) EXT_DAMAGED=$(SEEDS) cargo test --release --locked --test ext -- crashes checking
 	EXT_CALLS=$(EXT_CALLS) EXT_IMAGE_FILES=$(EXT_IMAGE_FILES) cargo test --release --locked --test ext -- beside_the_kernel real_images
 	SERVER_KILL_SECONDS=$(CAMPAIGN_SECONDS) NBD_HOSTILE_SECONDS=$(CAMPAIGN_SECONDS) \
-	    cargo test --release --locked -p flashpath-cli --test program -- --nocapture killed_servers killed_files hostile_sessions
+	    cargo test --release --locked -p flashpath-cli --test program -- --nocapture killed_servers killed_files killed_mounts hostile_sessions
 
 # Real programs on a mounted volume, each with a check of its own data.
 programs: build

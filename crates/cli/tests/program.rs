@@ -29,6 +29,8 @@ mod in_process;
 mod in_volume;
 #[path = "program/killed_files.rs"]
 mod killed_files;
+#[path = "program/killed_mounts.rs"]
+mod killed_mounts;
 #[path = "program/killed_servers.rs"]
 mod killed_servers;
 #[path = "program/mount.rs"]

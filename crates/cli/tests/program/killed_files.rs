@@ -20,14 +20,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 const SERVED: &str = "conv:image=a,timing=off";
 const SECTOR: usize = 512;
-const WRITERS: u64 = 3;
+pub const WRITERS: u64 = 3;
 /// Files of each writer.
-const FILES: u64 = 8;
+pub const FILES: u64 = 8;
 const MOST_SECTORS: u64 = 200;
 
 /// The versions of a file.
 #[derive(Clone, Copy, Default)]
-struct Versions {
+pub struct Versions {
     sectors: u64,
     /// The latest version synced before the kill.
     durable: u64,
@@ -35,6 +35,13 @@ struct Versions {
     begun: u64,
     /// The latest version synced at all.
     answered: u64,
+}
+
+impl Versions {
+    /// No version yet of a file with a random number of sectors.
+    pub fn draw(random: &mut Random) -> Versions {
+        Versions { sectors: 1 + random.below(MOST_SECTORS), ..Versions::default() }
+    }
 }
 
 /// A sector of a version of a file.
@@ -103,9 +110,37 @@ fn keep_writing(
     }
 }
 
+/// Writes and syncs files in several threads, and kills their server after `most` fsyncs; answers the number of fsyncs.
+pub fn write_until_killed(
+    (name, seed): (&str, u64),
+    place: &Path,
+    files: &Mutex<Vec<Versions>>,
+    most: u64,
+    kill: impl FnOnce(),
+) -> u64 {
+    let (killed, synced) = (AtomicBool::new(false), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        let writers: Vec<_> = (0..WRITERS)
+            .map(|writer| {
+                let (killed, synced) = (&killed, &synced);
+                let random = Random::new(seed, &format!("{name} {writer}"));
+                scope.spawn(move || keep_writing(place, writer, random, files, killed, synced))
+            })
+            .collect();
+        while synced.load(Ordering::SeqCst) < most && !writers.iter().any(|writer| writer.is_finished()) {
+            std::thread::yield_now();
+        }
+        let files = files.lock().unwrap();
+        killed.store(true, Ordering::SeqCst);
+        kill();
+        drop(files);
+    });
+    synced.into_inner()
+}
+
 /// Checks the files after the kill, and takes their versions for the next round. Returns the number of fsyncs answered
 /// after the kill whose version is missing.
-fn check(place: &Path, files: &mut [Versions], context: &str) -> u64 {
+pub fn check(place: &Path, files: &mut [Versions], context: &str) -> u64 {
     let mut lost_later = 0;
     for (file, known) in (0..).zip(files.iter_mut()) {
         let bytes = match fs::read(place.join(file.to_string())) {
@@ -192,7 +227,7 @@ fn kill_again_and_again(name: &'static str, is_direct: bool) {
     succeeds(mkfs.args(["-q", "-F", "-E", "lazy_itable_init=0", "a"]));
     let mut campaign = Campaign::new(name, "SERVER_KILL_SECONDS");
     let mut random = Random::new(0, name);
-    let known = |_| Versions { sectors: 1 + random.below(MOST_SECTORS), ..Versions::default() };
+    let known = |_| Versions::draw(&mut random);
     let mut files = Mutex::new((0..WRITERS * FILES).map(known).collect::<Vec<_>>());
     let (mut syncs, mut lost_later) = (0, 0);
     while let Some((mut random, seed)) = campaign.round() {
@@ -200,25 +235,8 @@ fn kill_again_and_again(name: &'static str, is_direct: bool) {
         let Some(ServedFileSystem { mount, device, served }) = ServedFileSystem::new(&bench, is_direct, options) else {
             return;
         };
-        let (killed, synced) = (AtomicBool::new(false), AtomicU64::new(0));
         let most = random.below(60);
-        std::thread::scope(|scope| {
-            let writers: Vec<_> = (0..WRITERS)
-                .map(|writer| {
-                    let (files, killed, synced, place) = (&files, &killed, &synced, mount.path());
-                    let random = Random::new(seed, &format!("{name} {writer}"));
-                    scope.spawn(move || keep_writing(place, writer, random, files, killed, synced))
-                })
-                .collect();
-            while synced.load(Ordering::SeqCst) < most && !writers.iter().any(|writer| writer.is_finished()) {
-                std::thread::yield_now();
-            }
-            let files = files.lock().unwrap();
-            killed.store(true, Ordering::SeqCst);
-            served.signal("-KILL");
-            drop(files);
-        });
-        syncs += synced.into_inner();
+        syncs += write_until_killed((name, seed), mount.path(), &files, most, || served.signal("-KILL"));
         drop((mount, device, served));
         let Some(again) = ServedFileSystem::new(&bench, is_direct, "") else { return };
         lost_later += check(again.mount.path(), files.get_mut().unwrap(), &format!("{name}, seed {seed}"));

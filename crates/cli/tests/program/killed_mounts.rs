@@ -1,0 +1,45 @@
+//! A mounted `ext` volume whose journal is in memory is killed while threads write and sync: after the next mount each file has
+//! the synced version or a later one, and e2fsck finds nothing. `SERVER_KILL_SECONDS` sets the time for each way.
+
+use super::campaign::Campaign;
+use super::killed_files::{FILES, Versions, WRITERS, check, write_until_killed};
+use super::serve::{Served, bench_to_mount_in, client, succeeds};
+use flashpath::random::Random;
+use std::sync::Mutex;
+
+const NEW: &str = "ext/conv:image=v,size=64M+nvm:image=j,size=32M";
+
+fn kill_again_and_again(name: &'static str, options: &str) {
+    let Some(bench) = bench_to_mount_in() else { return };
+    let Some(_) = client(&bench, "e2fsck") else { return };
+    let made = bench.flashpath(&["mkfs", NEW]);
+    assert_eq!(made.code, Some(0), "{made:?}");
+    let path = format!("ext{options}/conv:image=v+nvm:image=j");
+    let mut campaign = Campaign::new(name, "SERVER_KILL_SECONDS");
+    let mut random = Random::new(0, name);
+    let known = |_| Versions::draw(&mut random);
+    let mut files = Mutex::new((0..WRITERS * FILES).map(known).collect::<Vec<_>>());
+    let (mut syncs, mut lost_later) = (0, 0);
+    while let Some((mut random, seed)) = campaign.round() {
+        let place = bench.path("m");
+        let served = Served::mounted(&bench, &["mount", &path, "m"]);
+        let most = random.below(200);
+        syncs += write_until_killed((name, seed), &place, &files, most, || served.signal("-KILL"));
+        drop(served);
+        let again = Served::mounted(&bench, &["mount", &path, "m"]);
+        lost_later += check(&place, files.get_mut().unwrap(), &format!("{name}, seed {seed}"));
+        again.end();
+        succeeds(client(&bench, "e2fsck").unwrap().args(["-fn", "v"]));
+    }
+    campaign.end(&format!("{syncs} fsyncs, {lost_later} answered after a kill and not there"));
+}
+
+#[test]
+fn synced_files_survive_a_kill_of_a_mount_with_its_journal_in_memory() {
+    kill_again_and_again("kills with a journal in memory", "");
+}
+
+#[test]
+fn synced_files_survive_a_kill_with_metadata_alone_in_memory() {
+    kill_again_and_again("kills with ordered data and a journal in memory", ":data=ordered,scheme=paper");
+}
