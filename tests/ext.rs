@@ -22,6 +22,8 @@ mod huge;
 mod image;
 #[path = "ext/in_use.rs"]
 mod in_use;
+#[path = "ext/nvm.rs"]
+mod nvm;
 #[path = "ext/pair.rs"]
 mod pair;
 #[path = "power_cut/mod.rs"]
