@@ -142,7 +142,7 @@ fn a_journal_that_is_missing_or_not_that_of_the_volume_is_refused_with_the_reaso
     make_volume(&path, true, 11, 0, None).unwrap();
     let small = Pair::of_ours("32M", "8M", ":block=1K");
     for (volume, journal, said) in [
-        (&pair.volume, None, "give its device as the second one"),
+        (&pair.volume, None, "give its device or memory as the second one"),
         (&pair.volume, Some(&other.journal), ", and the volume uses "),
         (&pair.volume, Some(&other.volume), "is no journal: it holds volume "),
         (&pair.volume, Some(&small.journal), "its blocks have 2^10 bytes, and those of the volume 4096"),
