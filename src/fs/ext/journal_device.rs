@@ -107,11 +107,10 @@ impl Ext {
         }
         let wanted = uuid(wanted);
         let Some(media) = &self.journal_media else {
-            let what =
-                format!(
-                    "the volume uses journal {wanted}: give its device or memory as the second one, as in ext/conv+conv or \
+            let what = format!(
+                "the volume uses journal {wanted}: give its device or memory as the second one, as in ext/conv+conv or \
                      ext/conv+nvm:image=FILE. If it is lost, 'e2fsck -f' drops it, with what was not home"
-                );
+            );
             return Err(OpenExtError::JournalDevice(what));
         };
         let refused = |why: String| OpenExtError::JournalDevice(why);

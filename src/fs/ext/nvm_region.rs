@@ -23,9 +23,9 @@ use super::recovery::Replayed;
 use super::settings::{DataMode, JournalKind};
 use crate::device::nvm::{self, Nvm, NvmSettings};
 use crate::expression::parse_term;
+use crate::fs::station::Access;
 use crate::random::Random;
 use crate::task::Task;
-use crate::fs::station::Access;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 

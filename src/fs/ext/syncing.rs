@@ -3,8 +3,8 @@
 use super::Ext;
 use super::files::node::{Node, inode_of};
 use super::format::features::NEEDS_RECOVERY;
-use super::nvm_region::name_region;
 use super::format::superblock::{LENGTH, PLACE, state};
+use super::nvm_region::name_region;
 use crate::fs::Durable;
 use crate::fs::volume::{InodeNumber, VolumeError};
 use crate::label::{Cause, Content, Label};

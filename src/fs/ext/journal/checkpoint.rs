@@ -4,8 +4,8 @@
 //! changed again by a later transaction is that one's: it goes home with it, and the older copy may go. A block that is
 //! freed while it is being written home is not used again before that is done.
 
-use super::home::Waiting;
 use super::common::locked;
+use super::home::Waiting;
 use super::transactions::LoggedJournal;
 use super::{Transaction, TransactionId};
 use crate::fs::ext::media::Run;

@@ -40,7 +40,14 @@ pub struct Common {
 
 impl Common {
     pub(super) fn new(media: Arc<Media>, blocks: Arc<Blocks>, origin: Timestamp) -> Common {
-        Common { media, blocks, withheld: Mutex::default(), is_aborted: AtomicBool::new(false), aborted: Mutex::default(), origin }
+        Common {
+            media,
+            blocks,
+            withheld: Mutex::default(),
+            is_aborted: AtomicBool::new(false),
+            aborted: Mutex::default(),
+            origin,
+        }
     }
 
     /// Nanoseconds on the wall clock.

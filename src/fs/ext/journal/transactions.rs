@@ -107,9 +107,9 @@ impl LoggedJournal {
         running.begun = None;
         let blocks = std::mem::take(&mut running.blocks);
         locked(&self.home).begin_commit(blocks.keys().copied());
-        let blocks = blocks
-            .into_iter()
-            .filter_map(|(block, content)| self.common.blocks.get(block).ok().map(|bytes| Logged { block, bytes, content }));
+        let blocks = blocks.into_iter().filter_map(|(block, content)| {
+            self.common.blocks.get(block).ok().map(|bytes| Logged { block, bytes, content })
+        });
         let blocks = blocks.collect();
         let revokes = std::mem::take(&mut running.revokes).into_iter().collect();
         Some((Transaction { id, blocks, revokes }, std::mem::take(&mut running.freed)))

@@ -19,8 +19,8 @@
 //! A *generation* is the time between two moments at which the region was empty: what is left in slots from an earlier one
 //! is not taken for anything.
 
-use super::ring::Kept;
 use super::FoundRegion;
+use super::ring::Kept;
 use crate::device::nvm::{LINE_BYTES, Nvm};
 use crate::fs::ext::format::bytes::{le32, le64, put};
 use crate::fs::ext::journal::TransactionId;

@@ -18,7 +18,11 @@ pub enum Scheme {
 impl Choice for Scheme {
     const WORDS: &'static [(&'static str, Self, &'static str)] = &[
         ("helping", Scheme::Helping, "commits look at the flags of slots; a checkpoint covers many commits"),
-        ("paper", Scheme::Paper, "a thread for each partition looks at the flags; a checkpoint of each commit, in order"),
+        (
+            "paper",
+            Scheme::Paper,
+            "a thread for each partition looks at the flags; a checkpoint of each commit, in order",
+        ),
     ];
 }
 

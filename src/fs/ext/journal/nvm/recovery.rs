@@ -129,7 +129,10 @@ fn scan_all(nvm: &dyn Nvm, superblock: &Superblock, commit: &Record, home: &[u64
         };
         let share = |thread: usize| ranges.iter().skip(thread).step_by(threads).cloned().collect::<Vec<_>>();
         let running: Vec<_> = (0..threads).map(|thread| scope.spawn(move || scan(share(thread)))).collect();
-        running.into_iter().flat_map(|scanned| scanned.join().expect("a scan does not panic on what it reads")).collect()
+        running
+            .into_iter()
+            .flat_map(|scanned| scanned.join().expect("a scan does not panic on what it reads"))
+            .collect()
     })
 }
 

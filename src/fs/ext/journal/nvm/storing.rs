@@ -7,11 +7,11 @@
 //! A snapshot costs no copy: the bytes of a block are shared, and copied if it is changed meanwhile. It carries the version
 //! of the block, so that the newest of several images is known whatever their slots (J5).
 
+use super::atomic::locked;
 use super::layout::{Header, MOST_RANGES, ranges_to_bytes};
 use super::ring::{Entry, Kept};
 use super::{FOR_REVOKES, NvmJournal, Revoked};
 use crate::fs::ext::blocks::Bytes;
-use crate::fs::ext::journal::common::locked;
 use crate::fs::ext::journal::handle::Done;
 use crate::fs::ext::journal::{Handle, TransactionId};
 use crate::label::Content;
@@ -76,7 +76,8 @@ impl NvmJournal {
             self.checkpoints.revoke(Revoked { transaction: id, version, ranges: ranges.to_vec() });
             // Any partition will do: all of them recycle the slots of the same transactions at once.
             let partition = self.shape().partition_of(ranges[0].start);
-            let bytes = if self.common.media.holds_stamps() { Bytes::default() } else { ranges_to_bytes(ranges).into() };
+            let bytes =
+                if self.common.media.holds_stamps() { Bytes::default() } else { ranges_to_bytes(ranges).into() };
             let entry = Entry { block: ranges.len() as u64, version, what: Kept::Revoke };
             taken.push(Taken { partition, index: 0, entry, bytes });
         }
