@@ -3,6 +3,10 @@
 //!
 //! `CHECKED_SCHEDULES` is the number of interleavings of each program: few in `make test`, many in `make crash`.
 
+#[path = "checked_gates/nvm_journal.rs"]
+mod nvm_journal;
+mod power_cut;
+
 use flashpath::device::conv::Conventional;
 use flashpath::device::{BlockDevice, Lba, Medium};
 use flashpath::expression::parse_term;

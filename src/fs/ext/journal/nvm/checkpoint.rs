@@ -10,12 +10,12 @@
 //!
 //! [`Volume::work`]: crate::fs::volume::Volume::work
 
-use super::atomic::relax;
+use super::atomic::{AtomicBool, AtomicU64, AtomicUsize, Mutex, locked, pause, relax};
 use super::layout::Record;
 use super::ring::Kept;
 use super::{NvmJournal, Revoked, Scheme};
 use crate::fs::ext::journal::TransactionId;
-use crate::fs::ext::journal::common::locked;
+use crate::fs::ext::journal::common::Common;
 use crate::fs::ext::media::Run;
 use crate::fs::volume::VolumeError;
 use crate::label::{Cause, Content, Label};
@@ -25,8 +25,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
-use std::sync::{Arc, Mutex, TryLockError};
+use std::sync::{Arc, TryLockError};
 use std::time::Duration;
 
 /// Runs, and blocks, that are written at the same time.
@@ -141,14 +140,14 @@ impl Checkpoints {
         locked(&self.revoked).push(revoked);
     }
 
-    /// Of ranges whose freeing is durable, keeps those that are on their way home; answers the beginnings of the others.
-    pub(super) fn keep_late(&self, freed: Vec<Range<u64>>) -> Vec<u64> {
+    /// Of ranges whose freeing is durable, keeps those that are on their way home; the others can be used again.
+    pub(super) fn unhold_or_keep(&self, common: &Common, freed: Vec<Range<u64>>) {
         let mut under_way = locked(&self.under_way);
         let UnderWay { blocks, freed_late } = &mut *under_way;
         let is_late = |range: &Range<u64>| !blocks.is_empty() && range.clone().any(|block| blocks.contains(&block));
         let (late, usable): (Vec<_>, Vec<_>) = freed.into_iter().partition(is_late);
         freed_late.extend(late.into_iter().map(|range| range.start));
-        usable.into_iter().map(|range| range.start).collect()
+        common.unhold_all(usable.into_iter().map(|range| range.start));
     }
 
     /// True if freed blocks wait for the end of a round.
@@ -196,8 +195,13 @@ impl NvmJournal {
     fn join_round(&self, at: Time, is_wanted: bool) -> Option<Arc<Round>> {
         let mut round = locked(&self.checkpoints.round);
         if round.is_none() && is_wanted {
-            let last = self.next_goal()?;
-            let cut = self.cut(last);
+            let (last, cut) = loop {
+                let last = self.next_goal()?;
+                // So many may be closed between the two lines that its cut is not kept: the goal is a later one then.
+                if let Some(cut) = self.cut(last) {
+                    break (last, cut);
+                }
+            };
             self.counts.checkpoints.fetch_add(1, Relaxed);
             *round = Some(Arc::new(Round {
                 begin: at,
@@ -235,11 +239,8 @@ impl NvmJournal {
                 Err(TryLockError::WouldBlock) => continue,
                 Err(TryLockError::Poisoned(broken)) => broken.into_inner(),
             };
-            let mut more = true;
-            while more {
-                more = self.step(&mut worker, task, round)?;
-            }
-            return Ok(());
+            // When the round has no more to hand out, another may have a part that a thread has left in a panic.
+            while self.step(&mut worker, task, round)? {}
         }
         Ok(())
     }
@@ -266,7 +267,7 @@ impl NvmJournal {
             }
             self.work_on(task, round)?;
             looks += 1;
-            if looks < LOOKS { relax() } else { std::thread::sleep(PAUSE) }
+            if looks < LOOKS { relax(task) } else { pause(task, PAUSE) }
         }
         task.wait_until(Time(round.end.load(Acquire)));
         locked(&round.failure).take().map_or(Ok(()), Err)
@@ -377,12 +378,12 @@ impl NvmJournal {
                 Err(error) => round.fail(error.into()),
             }
         }
-        let late = {
+        {
             let mut under_way = locked(&self.checkpoints.under_way);
             under_way.blocks.clear();
-            std::mem::take(&mut under_way.freed_late)
-        };
-        self.common.unhold_all(late);
+            // Before the lock is free: who finds nothing there relies on it that these can be used.
+            self.common.unhold_all(under_way.freed_late.drain(..));
+        }
         round.end.fetch_max(task.now().0, AcqRel);
         *locked(&self.checkpoints.round) = None;
         round.is_over.store(true, Release);

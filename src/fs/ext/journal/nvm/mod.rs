@@ -41,7 +41,7 @@ pub use layout::{Hash, Superblock as RegionSuperblock};
 pub use options::{NvmOptions, Scheme};
 pub use recovery::FoundRegion;
 
-use super::common::{Common, Counts, locked};
+use super::common::{Common, Counts};
 use super::{Handle, Journal, TransactionId};
 use crate::device::nvm::Nvm;
 use crate::fs::ext::blocks::Blocks;
@@ -50,23 +50,21 @@ use crate::fs::volume::{Timestamp, VolumeError};
 use crate::label::Content;
 use crate::task::{SharedGate, Step, Task};
 use crate::time::Time;
-use atomic::relax;
+use atomic::{AtomicBool, AtomicU32, AtomicU64, Mutex, locked, relax};
 use checkpoint::Checkpoints;
 use layout::{Record, Shape, Superblock};
 use ring::{Credits, Ring};
 use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64 as Count;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
-use std::sync::{Arc, Mutex};
 
 /// Nothing has begun.
 const NEVER: u64 = u64::MAX;
-/// The time after which a simulated task that waits for another one looks again.
-const LOOK_NS: u64 = 1000;
 /// Slots that handles may take beyond their promise, for freed blocks.
 const FOR_REVOKES: usize = 4;
 /// Cuts of closed transactions that are kept for checkpoints that go by commits.
-const CUTS: usize = 1024;
+const CUTS: usize = if cfg!(feature = "checked-gates") { 8 } else { 1024 };
 
 /// A journal in partitioned non-volatile memory.
 pub struct NvmJournal {
@@ -97,11 +95,11 @@ pub struct NvmJournal {
 
 #[derive(Default)]
 struct AtomicCounts {
-    commits: AtomicU64,
-    checkpoints: AtomicU64,
-    logged_blocks: AtomicU64,
-    revokes: AtomicU64,
-    waits: AtomicU64,
+    commits: Count,
+    checkpoints: Count,
+    logged_blocks: Count,
+    revokes: Count,
+    waits: Count,
 }
 
 /// Freed blocks that may be in the journal.
@@ -160,10 +158,17 @@ impl NvmJournal {
         !id.is_after(self.durable())
     }
 
-    /// The cut of a closed transaction, which is one of the last [`CUTS`].
-    fn cut(&self, id: TransactionId) -> Vec<u64> {
+    /// The cut of a closed transaction; `None` if it is not one of the last [`CUTS`].
+    fn cut(&self, id: TransactionId) -> Option<Vec<u64>> {
         let first = id.0 as usize % CUTS * self.rings.len();
-        self.cuts[first..first + self.rings.len()].iter().map(|cut| cut.load(Acquire)).collect()
+        let cut = self.cuts[first..first + self.rings.len()].iter().map(|cut| cut.load(Acquire)).collect();
+        // In this order: a later transaction that has the same place in `cuts` puts its own cut there as it is closed.
+        ((self.running().0.wrapping_sub(id.0) as usize) < CUTS).then_some(cut)
+    }
+
+    /// The cut of a closed transaction, if all slots below it are complete.
+    fn complete_cut(&self, id: TransactionId) -> Option<Vec<u64>> {
+        self.cut(id).filter(|cut| self.rings.iter().zip(cut).all(|(ring, end)| ring.check(*end) >= *end))
     }
 
     /// Closes a transaction, if it is the running one: waits until its handles have ended, and takes the tails of all
@@ -187,46 +192,43 @@ impl NvmJournal {
     /// Makes a closed transaction durable: all slots below its cut are complete, and then a record says so. Several
     /// transactions may come to this point at once: one task stores the record, of the last that is complete, for all.
     fn store_commit(&self, task: &Task<'_>, id: TransactionId) -> Result<(), VolumeError> {
-        while !self.is_complete(id) {
+        while !self.is_durable(id) && self.complete_cut(id).is_none() {
             self.common.check()?;
-            pause(task);
-        }
-        // With data=ordered, bytes of files are durable before the metadata that names their blocks.
-        if self.common.media.is_data_unflushed()
-            && let Err(error) = self.common.media.flush(task)
-        {
-            self.common.abort(&format!("a flush before a commit failed: {error}"));
-            return Err(error.into());
+            relax(task);
         }
         while !self.is_durable(id) {
             self.common.check()?;
             if self.is_recording.swap(true, AcqRel) {
-                pause(task);
+                relax(task);
                 continue;
             }
-            if !self.is_durable(id) {
-                self.record(task, id);
+            let recorded = if self.is_durable(id) { Ok(()) } else { self.record(task, id) };
+            if let Err(error) = &recorded {
+                self.common.abort(&format!("a commit of the journal failed: {error}"));
             }
             self.is_recording.store(false, Release);
+            recorded?;
         }
         task.wait_until(Time(self.durable_at.load(Acquire)));
         Ok(())
     }
 
-    /// True if all slots of the transactions up to this one are complete.
-    fn is_complete(&self, id: TransactionId) -> bool {
-        self.rings.iter().zip(self.cut(id)).all(|(ring, end)| ring.check(end) >= end)
-    }
-
-    /// Stores the record of the last closed transaction that is complete, `id` at least. Nobody else does meanwhile.
-    fn record(&self, task: &Task<'_>, id: TransactionId) {
+    /// Stores the record of the last closed transaction that is complete, or of `id`, which is. Nobody else does meanwhile.
+    fn record(&self, task: &Task<'_>, id: TransactionId) -> Result<(), VolumeError> {
         let last = TransactionId(self.running().0.wrapping_sub(1));
-        let last = if self.is_complete(last) { last } else { id };
+        let complete = [last, id].into_iter().find_map(|id| Some((id, self.complete_cut(id)?)));
+        // If so many were closed meanwhile that the cut of `id` is not kept, the caller looks again at the last.
+        let Some((last, cut)) = complete else { return Ok(()) };
+        // With data=ordered, bytes of files are durable before the metadata that names their blocks.
+        if self.common.media.is_data_unflushed() {
+            self.common.media.flush(task)?;
+        }
         let begun = task.now();
-        let record = Record { generation: self.superblock.generation, transaction: last.0, cut: self.cut(last) };
+        let record = Record { generation: self.superblock.generation, transaction: last.0, cut };
         let bytes = record.commit(&*self.nvm, self.records.fetch_add(1, Relaxed));
         task.spend(Step::LineShared, self.rings.len() as u64);
         self.is_stored(last, self.nvm.stored_by(begun, bytes).max(task.now()));
+        Ok(())
     }
 
     /// A transaction is durable, with all before it.
@@ -235,22 +237,23 @@ impl NvmJournal {
         self.durable_at.fetch_max(at.0, AcqRel);
         let _ = self.durable.fetch_update(AcqRel, Acquire, later);
         self.counts.commits.fetch_add(1, Relaxed);
-        let usable: Vec<Range<u64>> = {
-            let mut freed = locked(&self.freed);
-            let (durable, left) = freed.drain(..).partition(|(freed_by, _)| self.is_durable(*freed_by));
-            *freed = left;
-            let durable: Vec<(TransactionId, Range<u64>)> = durable;
-            durable.into_iter().map(|(_, range)| range).collect()
-        };
-        let usable = self.checkpoints.keep_late(usable);
-        self.common.unhold_all(usable);
+        self.unhold_freed();
+    }
+
+    /// Blocks whose freeing is durable can be used again, but those that are on their way home. When this returns, that is
+    /// so, whoever has done it: the lock is held until then.
+    fn unhold_freed(&self) {
+        let mut freed = locked(&self.freed);
+        let (durable, left): (Vec<_>, Vec<_>) = freed.drain(..).partition(|(freed_by, _)| self.is_durable(*freed_by));
+        *freed = left;
+        self.checkpoints.unhold_or_keep(&self.common, durable.into_iter().map(|(_, range)| range).collect());
     }
 
     /// Waits until a closed transaction is durable, which another thread sees to.
     fn wait_for(&self, task: &Task<'_>, id: TransactionId) -> Result<(), VolumeError> {
         while !self.is_durable(id) {
             self.common.check()?;
-            pause(task);
+            relax(task);
         }
         task.wait_until(Time(self.durable_at.load(Acquire)));
         Ok(())
@@ -275,14 +278,6 @@ impl NvmJournal {
             self.credits.give_back(blocks, 0);
             true
         }
-    }
-}
-
-/// Lets others go first, one of whom this task waits for. In a simulated run it looks again after a microsecond.
-fn pause(task: &Task<'_>) {
-    match task.is_simulated() {
-        true => task.wait_until(task.now() + LOOK_NS),
-        false => relax(),
     }
 }
 
@@ -322,7 +317,8 @@ impl Journal for NvmJournal {
         }
         if self.running() == id {
             if self.begun().is_none() && self.running() == id {
-                return Ok(());
+                // What the caller has changed is in earlier transactions, which may be closed and not durable yet.
+                return self.wait_for(task, TransactionId(id.0.wrapping_sub(1)));
             }
             if self.close(task, id) {
                 return self.store_commit(task, id);
@@ -333,6 +329,7 @@ impl Journal for NvmJournal {
 
     fn commit_freed(&self, task: &Task<'_>) -> Result<(), VolumeError> {
         self.commit(task, self.running())?;
+        self.unhold_freed();
         if self.checkpoints.holds_freed() {
             self.finish_round(task)?;
         }

@@ -7,11 +7,11 @@
 //! A snapshot costs no copy: the bytes of a block are shared, and copied if it is changed meanwhile. It carries the version
 //! of the block, so that the newest of several images is known whatever their slots (J5).
 
+use super::atomic::locked;
 use super::layout::{Header, MOST_RANGES, ranges_to_bytes};
 use super::ring::{Entry, Kept};
 use super::{FOR_REVOKES, NvmJournal, Revoked};
 use crate::fs::ext::blocks::Bytes;
-use crate::fs::ext::journal::common::locked;
 use crate::fs::ext::journal::handle::Done;
 use crate::fs::ext::journal::{Handle, TransactionId};
 use crate::label::Content;

@@ -14,7 +14,9 @@ use crate::task::Task;
 use crate::time::Time;
 use crate::units::BLOCK_BYTES;
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 const BLOCK: usize = BLOCK_BYTES as usize;
 
@@ -215,4 +217,43 @@ fn threads_lose_nothing_that_was_committed() {
         world.journal.end(&Task::at(Time::ZERO)).unwrap();
         assert_eq!(world.after_a_crash(), all, "seed {seed}");
     }
+}
+
+/// A checkpoint that was suspended between its goal and the goal's cut would take that of a transaction which is not durable.
+#[test]
+fn a_cut_is_not_taken_for_that_of_another_transaction_with_the_same_place() {
+    let world = World::new(4, 64, Scheme::Helping);
+    let first = world.journal.running();
+    for round in 1..=super::CUTS as u64 {
+        world.set(&[(round % 8, round as u8)]);
+        world.commit();
+        let is_kept = round < super::CUTS as u64;
+        assert_eq!(world.journal.cut(first).is_some(), is_kept, "after {round} commits");
+    }
+    let last = world.journal.durable();
+    let tails: Vec<u64> = world.journal.rings.iter().map(|ring| ring.tail()).collect();
+    assert_eq!(world.journal.cut(last), Some(tails));
+}
+
+/// A commit of the running transaction, in which nothing had changed, did not wait for the one before, which another thread
+/// had closed and not stored: what the caller had changed there was not durable.
+#[test]
+fn a_commit_without_changes_waits_for_the_transaction_before() {
+    let world = World::new(4, 64, Scheme::Helping);
+    let task = Task::at(Time::ZERO);
+    world.set(&[(10, 1)]);
+    let id = world.journal.running();
+    assert!(world.journal.close(&task, id));
+    let is_done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            world.commit();
+            is_done.store(true, SeqCst);
+        });
+        // However slow the other thread is, it must not be done: with more time, the test finds more.
+        std::thread::sleep(Duration::from_millis(50));
+        assert!(!is_done.load(SeqCst));
+        world.journal.store_commit(&task, id).unwrap();
+    });
+    assert_eq!(world.after_a_crash(), BTreeMap::from([(10, 1)]));
 }
