@@ -178,6 +178,7 @@ impl ExtSettings {
             let message = format!("{option}= is of a journal in non-volatile memory");
             return Err(settings.error(option, message, "leave it out, or take journal=nvm".to_string()));
         }
+        let is_of_nvm = of_nvm.is_some() || journal == Some(JournalKind::Nvm);
         let count = |option| settings.is_set(option).then(|| settings.count(option) as u32);
         Ok(ExtSettings {
             journal,
@@ -198,7 +199,8 @@ impl ExtSettings {
             readahead_bytes: settings.size("readahead"),
             block_bytes,
             journal_bytes: settings.is_set("journal-size").then(|| settings.size("journal-size")),
-            written_out: settings.written_out(&[]),
+            // Written out, they would be given when the text is read again.
+            written_out: settings.written_out(if is_of_nvm { &[] } else { &OF_NVM }),
         })
     }
 }
