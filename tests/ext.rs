@@ -24,6 +24,8 @@ mod image;
 mod in_use;
 #[path = "ext/nvm.rs"]
 mod nvm;
+#[path = "ext/nvm_regions.rs"]
+mod nvm_regions;
 #[path = "ext/pair.rs"]
 mod pair;
 #[path = "power_cut/mod.rs"]

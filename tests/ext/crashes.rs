@@ -3,9 +3,9 @@
 //!
 //! `EXT_CRASHES` sets the number of cuts of each mode.
 
-use crate::image::{Image, call, can_mount, program};
+use crate::image::{Image, call, can_mount, has_e2fsprogs, program};
 use crate::pair::Pair;
-use crate::power_cut::{Disk, Power};
+use crate::power_cut::{Disk, Memory, Power};
 use crate::walk::{assert_same, of_directory, of_volume};
 use flashpath::device::Medium;
 use flashpath::expression::parse_term;
@@ -28,33 +28,61 @@ pub fn mounting() -> Mounting {
     Mounting::at(5, 1_700_000_000_000_000_000)
 }
 
-pub fn settings(data: &str) -> ExtSettings {
-    ExtSettings::read(&parse_term(&format!("ext:data={data},dirty=1M")).unwrap()).unwrap()
+pub fn settings(data: &str, place: Place, seed: u64) -> ExtSettings {
+    let of_memory = match place {
+        Place::Memory if seed.is_multiple_of(3) => ",partitions=2,scheme=paper",
+        Place::Memory => ",partitions=2,hash=multiplicative",
+        Place::Inline | Place::Device => "",
+    };
+    ExtSettings::read(&parse_term(&format!("ext:data={data},dirty=1M{of_memory}")).unwrap()).unwrap()
 }
 
 /// The devices of a volume, which lose power together.
 pub struct Disks {
     pub volume: Disk,
     journal: Option<Disk>,
+    memory: Option<Memory>,
 }
+
+/// Where the journal is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    Inline,
+    Device,
+    Memory,
+}
+
+/// Little more than the least for two partitions, so that their slots go round.
+const MEMORY_BYTES: u64 = 16_384 + 2 * 800 * (4096 + 64);
 
 impl Disks {
     /// Blocks of a journal's own device may be torn, and those of the volume then, too, but for its superblock.
-    pub fn new(power: &Power, is_external: bool) -> Disks {
-        let journal = is_external.then(|| Disk::new(power, JOURNAL_BLOCKS, JOURNAL_BLOCKS));
-        let volume = Disk::new(power, BLOCKS, if is_external { BLOCKS } else { 0 });
+    pub fn new(power: &Power, place: Place) -> Disks {
+        let journal = (place == Place::Device).then(|| Disk::new(power, JOURNAL_BLOCKS, JOURNAL_BLOCKS));
+        let memory = (place == Place::Memory).then(|| Memory::new(power, MEMORY_BYTES));
+        let volume = Disk::new(power, BLOCKS, if place == Place::Inline { 0 } else { BLOCKS });
         volume.never_tears(0);
-        Disks { volume, journal }
+        Disks { volume, journal, memory }
+    }
+
+    fn copy(&self, power: &Power) -> Disks {
+        Disks {
+            volume: self.volume.copy(power),
+            journal: self.journal.as_ref().map(|disk| disk.copy(power)),
+            memory: self.memory.as_ref().map(|memory| Memory::of(power, memory.contents())),
+        }
     }
 
     pub fn media(&self) -> Vec<Medium> {
         let disks = [&self.volume].into_iter().chain(&self.journal);
-        disks.map(|disk| Medium::Blocks(Box::new(disk.clone()))).collect()
+        let disks = disks.map(|disk| Medium::Blocks(Box::new(disk.clone())));
+        disks.chain(self.memory.iter().map(|memory| Medium::Memory(Box::new(memory.clone())))).collect()
     }
 
     pub fn lose_power(&self, random: &mut Random) {
         self.volume.lose_power(random);
         self.journal.iter().for_each(|disk| disk.lose_power(random));
+        self.memory.iter().for_each(|memory| memory.lose_power(random));
     }
 
     /// The devices as images.
@@ -80,10 +108,20 @@ pub struct Promised {
     files: BTreeMap<Vec<u8>, Vec<u8>>,
 }
 
-/// Works until the power fails.
-pub fn work(volume: &dyn Volume, random: &mut Random, promised: &mut Promised) -> Result<(), VolumeError> {
+/// Works until the power fails. Stores to memory are lost then, and nothing says so.
+pub fn work(volume: &dyn Volume, random: &mut Random, promised: &mut Promised, power: &Power) {
+    let end = work_on(volume, random, promised, power);
+    assert!(power.is_off(), "nothing else fails: {end:?}");
+}
+
+fn work_on(
+    volume: &dyn Volume,
+    random: &mut Random,
+    promised: &mut Promised,
+    power: &Power,
+) -> Result<(), VolumeError> {
     let mut others: Vec<Vec<u8>> = Vec::new();
-    for number in 0.. {
+    for number in (0..).take_while(|_| !power.is_off()) {
         let name = format!("{number} {}", "n".repeat(random.below(100) as usize)).into_bytes();
         let new =
             |kind| NewFile { kind, permissions: 0o644, user: 0, group: 0, device: 0, target: b"", attributes: &[] };
@@ -97,7 +135,9 @@ pub fn work(volume: &dyn Volume, random: &mut Random, promised: &mut Promised) -
         match random.below(6) {
             0 | 1 => {
                 call(|call| volume.sync_file(call, file, Durable::All))?;
-                promised.files.insert(name, bytes);
+                if !power.is_off() {
+                    promised.files.insert(name, bytes);
+                }
             }
             2 => {
                 let to = [b"moved ", &name[..]].concat();
@@ -149,24 +189,24 @@ fn check_promises(volume: &dyn Volume, promised: &Promised, what: &str) {
 }
 
 /// Cuts the power once, `cuts` times in a row on the same volume.
-fn crash(data: &str, is_external: bool, seed: u64) {
-    let what = format!("data={data}, external {is_external}, seed {seed}");
-    let settings = settings(data);
+fn crash(data: &str, place: Place, seed: u64) {
+    let what = format!("data={data}, {place:?}, seed {seed}");
+    let settings = settings(data, place, seed);
     let mut random = Random::new(seed, "crashes");
     let power = Power::new();
-    let disks = Disks::new(&power, is_external);
+    let disks = Disks::new(&power, place);
     let volume = settings.create(disks.media(), &mounting()).unwrap();
     let mut promised = Promised::default();
-    power.cut_after(20 + random.below(1500));
+    // A store of memory is a small part of a block.
+    power.cut_after(20 + random.below(if place == Place::Memory { 30_000 } else { 1500 }));
     // Of every second volume, checkpoints go on beside commits.
     std::thread::scope(|scope| {
         let background = || while call(|call| volume.work(call)).is_ok() && !power.is_off() {};
         if seed % 2 == 1 {
             scope.spawn(background);
         }
-        work(&*volume, &mut random, &mut promised).expect_err("the power fails");
+        work(&*volume, &mut random, &mut promised, &power);
     });
-    assert!(power.is_off(), "{what}: nothing else fails");
     drop(volume);
     disks.lose_power(&mut random);
     power.restore();
@@ -177,7 +217,7 @@ fn crash(data: &str, is_external: bool, seed: u64) {
         disks.lose_power(&mut random);
         power.restore();
     }
-    let left = disks.images();
+    let (left, copy) = (disks.images(), disks.copy(&power));
     let volume = disks.open(&settings);
     check_promises(&*volume, &promised, &what);
     if data != "writeback" {
@@ -189,12 +229,19 @@ fn crash(data: &str, is_external: bool, seed: u64) {
     if let Some(findings) = findings(&disks.images()) {
         panic!("{what}: e2fsck -fn: {findings}");
     }
-    let theirs = match left {
-        (volume, Some(journal)) => of_directory(&Pair { volume, journal }.mount("").volume.directory),
-        (volume, None) => of_directory(&volume.mount("").directory),
+    let (theirs, by) = match left {
+        // The kernel knows no journal in memory: this program replays once more, and writes nothing.
+        _ if place == Place::Memory => {
+            let again = settings.open(copy.media(), &mounting(), Access::ReadOnly);
+            (of_volume(&*again.unwrap_or_else(|error| panic!("{what}: {error}"))), "replayed again")
+        }
+        (volume, Some(journal)) => {
+            (of_directory(&Pair { volume, journal }.mount("").volume.directory), "by the kernel")
+        }
+        (volume, None) => (of_directory(&volume.mount("").directory), "by the kernel"),
     };
     // Times of deletion differ: the kernel frees orphans at its own time, which no file shows.
-    assert_same(&ours, &theirs, &format!("{what}, by the kernel"));
+    assert_same(&ours, &theirs, &format!("{what}, {by}"));
 }
 
 /// No byte of any file is zero or of another file, but at its end where nothing was written yet: all are odd.
@@ -227,21 +274,21 @@ fn cuts() -> u64 {
 #[test]
 fn after_any_cut_of_power_an_ordered_volume_is_whole_and_shows_no_foreign_bytes() {
     if can_mount() {
-        (0..cuts()).for_each(|seed| crash("ordered", false, seed));
+        (0..cuts()).for_each(|seed| crash("ordered", Place::Inline, seed));
     }
 }
 
 #[test]
 fn after_any_cut_of_power_a_volume_that_journals_data_is_whole_and_shows_no_foreign_bytes() {
     if can_mount() {
-        (0..cuts()).for_each(|seed| crash("journal", false, 100 + seed));
+        (0..cuts()).for_each(|seed| crash("journal", Place::Inline, 100 + seed));
     }
 }
 
 #[test]
 fn after_any_cut_of_power_a_writeback_volume_has_whole_metadata() {
     if can_mount() {
-        (0..cuts()).for_each(|seed| crash("writeback", false, 200 + seed));
+        (0..cuts()).for_each(|seed| crash("writeback", Place::Inline, 200 + seed));
     }
 }
 
@@ -249,7 +296,16 @@ fn after_any_cut_of_power_a_writeback_volume_has_whole_metadata() {
 fn after_any_cut_of_power_a_volume_and_its_journal_on_another_device_go_together() {
     if can_mount() {
         for (at, data) in ["ordered", "journal", "writeback"].into_iter().enumerate() {
-            (0..cuts()).for_each(|seed| crash(data, true, 1000 * (1 + at as u64) + seed));
+            (0..cuts()).for_each(|seed| crash(data, Place::Device, 1000 * (1 + at as u64) + seed));
+        }
+    }
+}
+
+#[test]
+fn after_any_cut_of_power_a_volume_and_its_journal_in_memory_go_together() {
+    if has_e2fsprogs() {
+        for (at, data) in ["ordered", "journal", "writeback"].into_iter().enumerate() {
+            (0..cuts()).for_each(|seed| crash(data, Place::Memory, 10_000 * (1 + at as u64) + seed));
         }
     }
 }

@@ -2,17 +2,17 @@
 //!
 //! `EXT_CRASHES` sets the number of volumes of each kind.
 
-use crate::crashes::{BLOCK, BLOCKS, Disks, Promised, findings, mounting, settings, work};
+use crate::crashes::{BLOCK, BLOCKS, Disks, Place, Promised, findings, mounting, settings, work};
 use crate::image::has_e2fsprogs;
 use crate::power_cut::Power;
+use flashpath::fs::ext::ExtSettings;
 use flashpath::fs::station::StoredVolumes;
 use flashpath::fs::station::VolumeSettings;
 use flashpath::layout::{Layout, Region};
 use flashpath::random::Random;
 
 /// Repairs the volume, with cuts of power at first. True if nothing is left; false if it cannot be repaired.
-fn repair(disks: &Disks, power: &Power, data: &str, random: &mut Random, what: &str) -> bool {
-    let settings = settings(data);
+fn repair(disks: &Disks, power: &Power, settings: &ExtSettings, random: &mut Random, what: &str) -> bool {
     for _ in 0..random.below(4) {
         power.cut_after(1 + random.below(40));
         let _ = settings.repair(disks.media(), &mounting());
@@ -59,27 +59,28 @@ fn damage(disks: &Disks, random: &mut Random) -> String {
 }
 
 /// True if the volume could be repaired.
-fn damage_and_crash(data: &str, is_external: bool, seed: u64) -> bool {
+fn damage_and_crash(data: &str, place: Place, seed: u64) -> bool {
     let mut random = Random::new(seed, "damaged and unclean");
     let power = Power::new();
-    let disks = Disks::new(&power, is_external);
-    let volume = settings(data).create(disks.media(), &mounting()).unwrap();
+    let disks = Disks::new(&power, place);
+    let settings = settings(data, place, seed);
+    let volume = settings.create(disks.media(), &mounting()).unwrap();
     power.cut_after(20 + random.below(1500));
-    work(&*volume, &mut random, &mut Promised::default()).expect_err("the power fails");
+    work(&*volume, &mut random, &mut Promised::default(), &power);
     drop(volume);
     disks.lose_power(&mut random);
     power.restore();
     let damaged: Vec<String> = (0..1 + random.below(4)).map(|_| damage(&disks, &mut random)).collect();
-    let what = format!("data={data}, external {is_external}, seed {seed}, {}", damaged.join("; "));
-    if !repair(&disks, &power, data, &mut random, &what) {
+    let what = format!("data={data}, {place:?}, seed {seed}, {}", damaged.join("; "));
+    if !repair(&disks, &power, &settings, &mut random, &what) {
         return false;
     }
     if let Some(findings) = findings(&disks.images()) {
         panic!("{what}: e2fsck -fn: {findings}");
     }
-    let found = settings(data).check(disks.media());
+    let found = settings.check(disks.media());
     assert_eq!(found.map_err(|fault| fault.source.to_string()), Ok(Vec::new()), "{what}");
-    let again = settings(data).repair(disks.media(), &mounting());
+    let again = settings.repair(disks.media(), &mounting());
     assert!(again.is_ok_and(|again| again.repaired.is_empty() && again.left.is_empty()), "{what}: repaired twice");
     true
 }
@@ -90,12 +91,19 @@ fn a_volume_that_is_damaged_and_unclean_is_repaired_although_the_repair_is_cut_o
         return;
     }
     let count: u64 = std::env::var("EXT_CRASHES").map_or(12, |count| count.parse().expect("EXT_CRASHES is a number"));
-    for (at, (data, is_external)) in
-        [("ordered", false), ("journal", false), ("writeback", false), ("ordered", true)].into_iter().enumerate()
+    for (at, (data, place)) in [
+        ("ordered", Place::Inline),
+        ("journal", Place::Inline),
+        ("writeback", Place::Inline),
+        ("ordered", Place::Device),
+        ("journal", Place::Memory),
+    ]
+    .into_iter()
+    .enumerate()
     {
         let seeds = (0..count).map(|seed| 5000 * (1 + at as u64) + seed);
-        let repaired = seeds.filter(|seed| damage_and_crash(data, is_external, *seed)).count() as u64;
+        let repaired = seeds.filter(|seed| damage_and_crash(data, place, *seed)).count() as u64;
         // The first group has no copy of its descriptor.
-        assert!(repaired > count / 2, "data={data}: {repaired} of {count} could be repaired");
+        assert!(repaired > count / 2, "data={data}, {place:?}: {repaired} of {count} could be repaired");
     }
 }

@@ -4,9 +4,8 @@ use crate::image::{call, has_e2fsprogs, program};
 use crate::work::Work;
 use flashpath::fs::station::{Access, Mounting};
 use flashpath::fs::volume::Volume;
-use flashpath::run::{OpenError, Path, check_file_system, make_volume, open_file_system, repair_file_system};
-use std::fs::{self, OpenOptions};
-use std::os::unix::fs::FileExt;
+use flashpath::run::{Path, check_file_system, make_volume, open_file_system, repair_file_system};
+use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tempfile::TempDir;
@@ -133,80 +132,4 @@ fn a_repair_takes_in_the_journal_and_gives_up_a_lost_one() {
     assert!(error.contains("has transactions of this volume, which does not name it"), "{error}");
     call(|call| lost.opened(":renew=on").unmount(call)).unwrap();
     lost.check("with a new journal");
-}
-
-#[test]
-fn memory_that_is_not_the_volumes_is_refused_with_what_to_do() {
-    let (world, mut work) = (World::new("", "64M", "28M"), Work::new(8));
-    let crashed = crashed(&world, "", &mut work, 100);
-    let other = World::of_seed(6, "", "64M", "28M");
-    let refusals = |world: &World, options: &str, memory: Option<&str>, expected: &[&str]| {
-        let error = world.refused(options, memory);
-        assert!(expected.iter().all(|part| error.contains(part)), "{options} {memory:?}: {error}");
-    };
-    refusals(&crashed, "", None, &["give its device or memory as the second one", "fsck ext:journal=inline"]);
-    refusals(&crashed, ":journal=inline", Some("j"), &["leave one of them out"]);
-    refusals(&crashed, ":journal=nvm", None, &["such as ext/conv+nvm:image=FILE"]);
-    refusals(&other, ":partitions=4", None, &["partitions= is of a journal in non-volatile memory"]);
-    // Replayed with its own shape first, and then only formatted when that is asked for.
-    let reshaped = crashed.copied();
-    let path = reshaped.path(":partitions=4", Some("j"));
-    let error = open_file_system(&path, &Mounting::at(9, 0), Access::IfWhole).map(drop).unwrap_err().to_string();
-    assert!(error.contains("has 8 partitions") && error.contains("renew=on"), "{error}");
-    let volume = reshaped.opened(":partitions=4,hash=multiplicative,renew=on");
-    work.compare(&*volume);
-    call(|call| volume.unmount(call)).unwrap();
-    drop(volume);
-    reshaped.check("another shape");
-    // Of another volume: refused while it has something that is not home.
-    fs::copy(crashed.file("j"), other.file("j")).unwrap();
-    refusals(&other, "", Some("j"), &["has transactions of volume", "mount that one with it first", "renew=on"]);
-    fs::copy(world.file("j"), other.file("j")).unwrap();
-    call(|call| other.opened("").unmount(call)).unwrap();
-    other.check("clean memory of another volume");
-    fs::copy(other.file("j"), crashed.file("j")).unwrap();
-    refusals(&crashed, "", Some("j"), &["is in use by volume"]);
-}
-
-#[test]
-fn damaged_memory_is_refused_and_reported() {
-    let (world, mut work) = (World::new("", "64M", "28M"), Work::new(9));
-    let whole = crashed(&world, "", &mut work, 100);
-    let damaged = |damage: &dyn Fn(&fs::File), expected: &str| {
-        let copy = whole.copied();
-        damage(&OpenOptions::new().read(true).write(true).open(copy.file("j")).unwrap());
-        let error = copy.refused("", Some("j"));
-        assert!(error.contains(expected), "{expected}: {error}");
-        copy
-    };
-    damaged(&|file| file.write_all_at(&[0; 8192], 0).unwrap(), "is empty, of something else, or damaged");
-    damaged(&|file| file.write_all_at(&[9; 8192], 0).unwrap(), "is empty, of something else, or damaged");
-    damaged(&|file| file.set_len(16 << 20).unwrap(), "it was cut off");
-    // A bit of the first slot of each partition: at least one of them is committed and not home.
-    let copy = damaged(
-        &|file| {
-            let slots = ((28 << 20) - 16384) / 4160 / 8;
-            for partition in 0..8 {
-                let at = 16384 + partition * slots * 4160 + slots * 64 + 5;
-                let mut byte = [0];
-                file.read_exact_at(&mut byte, at).unwrap();
-                file.write_all_at(&[byte[0] ^ 4], at).unwrap();
-            }
-        },
-        "its checksum is",
-    );
-    let found = repair_file_system(&copy.path("", Some("j")), 0).unwrap();
-    assert!(found.repaired.iter().any(|damage| damage.what.contains("partition")), "{found:?}");
-    copy.check("repaired");
-}
-
-#[test]
-fn memory_that_is_too_small_is_refused_before_anything_is_made() {
-    let place = tempfile::tempdir().unwrap();
-    let (v, j) = (place.path().join("v"), place.path().join("j"));
-    let text = format!("ext:partitions=16/conv:image={},size=64M+nvm:image={},size=28M", v.display(), j.display());
-    let error: OpenError = make_volume(&Path::read(&text).unwrap(), false, 3, 0, None).unwrap_err();
-    let error = error.to_string();
-    assert!(error.contains("784 are needed") && error.contains("or fewer partitions"), "{error}");
-    assert!(!v.exists() && !j.exists(), "nothing is left");
 }

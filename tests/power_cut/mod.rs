@@ -3,6 +3,7 @@
 //! Fault model. Data written before a completed flush is stored. Of later operations:
 //! - a conventional device has kept any of the writes and discards, block by block, in any combination; a block of the
 //!   metadata area may be torn, part old and part new, at any 512 bytes; discarded blocks read as zeros;
+//! - memory has kept any of the lines that were stored and not fenced;
 //! - a zone has kept its operations up to some point, and a first part of the write at that point.
 //!
 //! Some cuts keep none of the later operations, some all, some all but one block or the operations of one zone: these
@@ -12,6 +13,8 @@
 
 #![allow(dead_code, reason = "each test uses its part")]
 
+use flashpath::device::nvm::lines::Lines;
+use flashpath::device::nvm::{Nvm, Survival};
 use flashpath::device::{
     Abilities, Account, BlockDevice, DeviceError, Lba, Zone, ZoneError, ZoneKind, ZoneState, ZonedDevice, ZonedShape,
 };
@@ -289,6 +292,83 @@ impl BlockDevice for Disk {
 impl Abilities for Disk {
     fn wrapped(&self) -> Option<&dyn BlockDevice> {
         None
+    }
+}
+
+/// Memory beside the devices. Clones share its content. Lines that were not fenced survive in any combination.
+#[derive(Clone)]
+pub struct Memory(Arc<Mutex<Lines>>, Power);
+
+impl Memory {
+    pub fn new(power: &Power, bytes: u64) -> Memory {
+        Memory(Arc::new(Mutex::new(Lines::new(bytes))), power.clone())
+    }
+
+    fn lines(&self) -> Lines {
+        self.0.lock().unwrap().clone()
+    }
+
+    /// Counts an operation. Without power, stores are lost.
+    fn operation(&self) -> Lines {
+        let lines = self.lines();
+        if !matches!(self.1.operation(), Ok(false)) && !lines.is_cut() {
+            lines.cut_before(lines.operations());
+        }
+        lines
+    }
+
+    /// Keeps a random part of the unfenced lines.
+    pub fn lose_power(&self, random: &mut Random) {
+        let mut lines = self.0.lock().unwrap();
+        let left = lines.sample(random);
+        *lines = Lines::of(left);
+    }
+
+    /// The content, as it is read.
+    pub fn contents(&self) -> Vec<u8> {
+        let lines = self.lines();
+        let mut contents = vec![0; lines.bytes() as usize];
+        lines.read(0, &mut contents);
+        contents
+    }
+
+    /// A copy, with other contents.
+    pub fn of(power: &Power, contents: Vec<u8>) -> Memory {
+        Memory(Arc::new(Mutex::new(Lines::of(contents))), power.clone())
+    }
+}
+
+impl Nvm for Memory {
+    fn bytes(&self) -> u64 {
+        self.lines().bytes()
+    }
+
+    fn read(&self, at: u64, into: &mut [u8]) {
+        self.lines().read(at, into);
+    }
+
+    fn store(&self, at: u64, from: &[u8]) {
+        self.operation().store(at, from);
+    }
+
+    fn fence(&self) {
+        self.operation().fence();
+    }
+
+    fn stored_by(&self, at: Time, _: u64) -> Time {
+        at
+    }
+
+    fn read_by(&self, at: Time, _: u64) -> Time {
+        at
+    }
+
+    fn survival(&self) -> Survival {
+        Survival::PowerLoss
+    }
+
+    fn is_timed(&self) -> bool {
+        false
     }
 }
 

@@ -26,7 +26,7 @@ use super::format::superblock::{LENGTH, MAGIC, PLACE, Superblock, state};
 use super::journal::{LogPlace, TransactionId};
 use super::journal_device::{self, first_record};
 use super::media::{Below, Media};
-use super::recovery::FoundLog;
+use super::recovery::{FoundLog, usable_region, wanted_memory};
 use super::{Ext, ExtSettings};
 use crate::device::{BlockDevice, Medium};
 use crate::fs::station::Mounting;
@@ -98,6 +98,10 @@ impl Ext {
             superblock.sum();
         }
         let shape = Shape::of(&superblock, media.size_bytes()).map_err(OpenExtError::Superblock)?;
+        let nvm = wanted_memory(settings, nvm, journal.is_some(), true)?;
+        if let Some(nvm) = &nvm {
+            usable_region(&**nvm, &settings.nvm, superblock.uuid(), (block_bytes, media.width()))?;
+        }
         let mut maker = Maker {
             descriptors: vec![Descriptor::default(); shape.groups as usize],
             used: Vec::new(),
@@ -113,7 +117,7 @@ impl Ext {
         }
         media.flush(&task)?;
         let mut ext = Ext::on(media, journal, maker.superblock, settings, mounting)?;
-        ext.take_memory(nvm, true)?;
+        ext.take_memory(nvm);
         for (block, bytes) in maker.blocks {
             ext.blocks.set(block, bytes.into());
             ext.blocks.release(block);

@@ -33,7 +33,7 @@ mod transactions;
 pub use common::Counts;
 pub use handle::Handle;
 pub use jbd2::Jbd2;
-pub use nvm::{FoundRegion, Hash, NvmJournal, NvmOptions, RegionSuperblock, Scheme};
+pub use nvm::{FoundRegion, Hash, NvmJournal, NvmOptions, RegionShape, RegionSuperblock, Scheme};
 pub use place::LogPlace;
 pub use transactions::LoggedJournal;
 

@@ -14,5 +14,5 @@ mod orphans;
 mod region;
 mod replay;
 
-pub use region::{RegionBelow, name_region};
+pub use region::{RegionBelow, name_region, usable_region, wanted_memory};
 pub use replay::FoundLog;

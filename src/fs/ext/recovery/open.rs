@@ -27,6 +27,7 @@ use crate::fs::ext::format::superblock::{LENGTH, MAGIC, PLACE, Superblock, state
 use crate::fs::ext::inspect::uuid;
 use crate::fs::ext::journal::{Jbd2, Journal, LoggedJournal, TransactionId};
 use crate::fs::ext::media::{Below, Media};
+use crate::fs::ext::recovery::region::wanted_memory;
 use crate::fs::ext::{Ext, ExtSettings};
 use crate::fs::station::{Access, Mounting};
 use crate::fs::volume::{Damage, VolumeError};
@@ -56,9 +57,13 @@ impl Ext {
             let what = format!("the first device is journal {}: write the volume's before it", uuid(superblock.uuid()));
             return Err(OpenExtError::JournalDevice(what));
         }
+        let nvm = wanted_memory(settings, nvm, journal.is_some(), false)?;
         let mut ext = Ext::on(media, journal, superblock, settings, mounting)?;
-        ext.take_memory(nvm, false)?;
+        ext.take_memory(nvm);
         ext.read_only = ext.refuses_writing(access);
+        if ext.read_only.is_none() {
+            ext.check_region()?;
+        }
         ext.replay_region(&task, access)?;
         ext.sum_groups(&task)?;
         if let Some(log) = ext.find_log(&task)? {

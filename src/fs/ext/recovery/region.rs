@@ -9,6 +9,7 @@
 //! | unmounted | journal inode 8, clean | not in use |
 //! | a mount begins | | in use, new generation, the volume's UUID |
 //! | mounted | journal inode 0, UUID of the region, needs recovery | |
+//! | a replay ends | journal inode 8, empty log | before: in use, new generation; after: not in use |
 //! | an unmount ends | journal inode 8, clean | |
 //! | unmounted | | not in use |
 
@@ -21,8 +22,8 @@ use crate::fs::ext::format::features::HAS_JOURNAL;
 use crate::fs::ext::format::shape::JOURNAL;
 use crate::fs::ext::format::superblock::{LENGTH, PLACE, Superblock};
 use crate::fs::ext::inspect::uuid;
-use crate::fs::ext::journal::{FoundRegion, NvmJournal, RegionSuperblock, TransactionId};
-use crate::fs::ext::settings::{DataMode, JournalKind};
+use crate::fs::ext::journal::{FoundRegion, NvmJournal, NvmOptions, RegionShape, RegionSuperblock, TransactionId};
+use crate::fs::ext::settings::{DataMode, ExtSettings, JournalKind};
 use crate::fs::station::Access;
 use crate::random::Random;
 use crate::task::Task;
@@ -32,6 +33,9 @@ use std::sync::atomic::Ordering::Relaxed;
 /// The places of the journal's inode and UUID in the superblock.
 const JOURNAL_UUID: usize = 208;
 const JOURNAL_INODE: usize = 224;
+
+/// The way out for a volume whose region is lost.
+const GIVE_UP: &str = "'fsck ext:journal=inline/DATA' gives it up, with what was not home";
 
 /// The memory below a volume, and what the mount has made of it.
 pub struct RegionBelow {
@@ -57,38 +61,108 @@ fn refused(why: String) -> OpenExtError {
     OpenExtError::JournalDevice(why)
 }
 
+/// The memory that a volume with these settings takes for its journal; the second device may be one of blocks. `is_new`:
+/// nothing of the volume was there before, and it may be memory of this process.
+pub fn wanted_memory(
+    settings: &ExtSettings,
+    nvm: Option<Box<dyn Nvm>>,
+    has_device: bool,
+    is_new: bool,
+) -> Result<Option<Box<dyn Nvm>>, OpenExtError> {
+    match (nvm, settings.journal) {
+        (Some(_), Some(JournalKind::Inline)) => {
+            Err(refused("journal=inline, and memory for a journal: leave one of them out".to_string()))
+        }
+        (None, Some(JournalKind::Nvm)) if has_device => {
+            Err(refused("journal=nvm, and a second device of blocks: write +nvm in its place".to_string()))
+        }
+        (None, Some(JournalKind::Nvm)) if is_new => Ok(Some(own_memory()?)),
+        (None, Some(JournalKind::Nvm)) => {
+            let what = "journal=nvm needs its memory as the second device, such as ext/conv+nvm:image=FILE";
+            Err(refused(what.to_string()))
+        }
+        (None, _) => match settings.of_nvm {
+            Some(option) => {
+                let what = "is of a journal in non-volatile memory: add its memory, such as +nvm:image=FILE";
+                Err(refused(format!("{option}= {what}")))
+            }
+            None => Ok(None),
+        },
+        (Some(nvm), _) => Ok(Some(nvm)),
+    }
+}
+
+/// The region in this memory that `volume` would use, and the shape that it would get. Fails with what has to be done
+/// before, and changes nothing.
+pub fn usable_region(
+    nvm: &dyn Nvm,
+    options: &NvmOptions,
+    volume: [u8; 16],
+    (block_bytes, width): (usize, usize),
+) -> Result<(Option<FoundRegion>, RegionShape), OpenExtError> {
+    let found = match FoundRegion::find(nvm) {
+        Ok(found) => found,
+        Err(_) if options.renews => None,
+        Err(why) => return Err(refused(format!("the region: {why}; renew=on formats it"))),
+    };
+    if let Some(found) = &found {
+        refuse_unreplayed(nvm, options, found, volume)?;
+    } else if !options.renews && !FoundRegion::is_blank(nvm) {
+        let why = "the memory holds something that is no region, or a damaged one: renew=on formats it";
+        return Err(refused(why.to_string()));
+    }
+    let shape = options
+        .shape(nvm.bytes(), block_bytes, width, found.as_ref().map(|found| found.superblock.shape))
+        .map_err(refused)?;
+    Ok((found, shape))
+}
+
+/// Refuses a region with transactions that are not home, which this volume has not taken in.
+fn refuse_unreplayed(
+    nvm: &dyn Nvm,
+    options: &NvmOptions,
+    found: &FoundRegion,
+    own: [u8; 16],
+) -> Result<(), OpenExtError> {
+    let is_home = || {
+        let left = found.replayable(nvm);
+        left.blocks.is_empty() && left.damaged.is_empty()
+    };
+    if options.renews || !found.superblock.is_in_use || is_home() {
+        return Ok(());
+    }
+    let (region, volume) = (uuid(found.superblock.region), uuid(found.superblock.volume));
+    let whose = match found.superblock.volume == own {
+        true => "this volume, which does not name it: it was restored, or its journal was removed".to_string(),
+        false => format!("volume {volume}: mount that one with it first"),
+    };
+    Err(refused(format!("region {region} has transactions of {whose}; renew=on drops them")))
+}
+
 impl Ext {
-    /// Takes the memory below, if the journal is there. `is_new`: nothing of the volume was there before, and it may be
-    /// memory of this process.
-    pub fn take_memory(&mut self, nvm: Option<Box<dyn Nvm>>, is_new: bool) -> Result<(), OpenExtError> {
-        let nvm = match (nvm, self.settings.journal) {
-            (Some(_), Some(JournalKind::Inline)) => {
-                return Err(refused("journal=inline, and memory for a journal: leave one of them out".to_string()));
-            }
-            (None, Some(JournalKind::Nvm)) if self.journal_media.is_some() => {
-                return Err(refused("journal=nvm, and a second device of blocks: write +nvm in its place".to_string()));
-            }
-            (None, Some(JournalKind::Nvm)) if is_new => own_memory()?,
-            (None, Some(JournalKind::Nvm)) => {
-                let what = "journal=nvm needs its memory as the second device, such as ext/conv+nvm:image=FILE";
-                return Err(refused(what.to_string()));
-            }
-            (None, _) => {
-                return match self.settings.of_nvm {
-                    Some(option) => {
-                        let what = "is of a journal in non-volatile memory: add its memory, such as +nvm:image=FILE";
-                        Err(refused(format!("{option}= {what}")))
-                    }
-                    None => Ok(()),
-                };
-            }
-            (Some(nvm), _) => nvm,
-        };
+    /// Takes the memory below, if the journal is there.
+    pub fn take_memory(&mut self, nvm: Option<Box<dyn Nvm>>) {
+        let Some(nvm) = nvm else { return };
         if self.settings.is_data_open {
             self.settings.data = DataMode::Journal;
         }
         self.region = Some(RegionBelow { nvm: nvm.into(), named: None });
-        Ok(())
+    }
+
+    /// Refuses memory that cannot become the journal of this volume, before anything is written.
+    pub fn check_region(&self) -> Result<(), OpenExtError> {
+        let Some(nvm) = self.region.as_ref().map(|region| &*region.nvm) else { return Ok(()) };
+        if self.names_a_journal() {
+            let found = self.named_region(nvm)?;
+            let widths = (self.shape.block_bytes, self.media.width());
+            self.settings.nvm.shape(nvm.bytes(), widths.0, widths.1, Some(found.superblock.shape)).map_err(refused)?;
+            return Ok(());
+        }
+        self.usable_region(nvm).map(drop)
+    }
+
+    fn usable_region(&self, nvm: &dyn Nvm) -> Result<(Option<FoundRegion>, RegionShape), OpenExtError> {
+        usable_region(nvm, &self.settings.nvm, self.uuid, (self.shape.block_bytes, self.media.width()))
     }
 
     /// True if the superblock says that the journal is in a region, or on a device.
@@ -101,8 +175,8 @@ impl Ext {
         let wanted = uuid(self.journal_uuid);
         let found = FoundRegion::find(nvm).map_err(|why| refused(format!("the region: {why}")))?;
         let Some(found) = found else {
-            let what = "the memory has no superblock of a region: it is empty, of something else, or damaged";
-            return Err(refused(format!("the volume's journal is region {wanted}; {what}")));
+            let why = "the memory has no superblock of a region: it is empty, of something else, or damaged";
+            return Err(refused(format!("the volume's journal is region {wanted}; {why}; if it is lost, {GIVE_UP}")));
         };
         let RegionSuperblock { region, volume, .. } = found.superblock;
         if uuid(region) != wanted {
@@ -111,6 +185,18 @@ impl Ext {
         if volume != self.uuid {
             let (of, own) = (uuid(volume), uuid(self.uuid));
             return Err(refused(format!("region {wanted} is in use by volume {of}, and this one is {own}")));
+        }
+        if !found.superblock.is_in_use {
+            let why = "the volume is a copy from before its last unmount, or the region's superblock is damaged";
+            let what = format!("restore both from the same time, or {GIVE_UP}");
+            return Err(refused(format!(
+                "the volume's journal is region {wanted}, which is not in use: {why}; {what}"
+            )));
+        }
+        let (made_for, block_bytes) = (found.superblock.shape.block_bytes as usize, self.shape.block_bytes);
+        if (made_for, found.superblock.shape.width as usize) != (block_bytes, self.media.width()) {
+            let what = format!("was made for blocks of {made_for} bytes, and those of the volume have {block_bytes}");
+            return Err(refused(format!("region {wanted} {what}: its superblock is damaged")));
         }
         Ok(found)
     }
@@ -154,6 +240,8 @@ impl Ext {
         name_region(&mut self.head.get_mut().superblock, None);
         if self.read_only.is_none() {
             self.has_logged_data = false.into();
+            // A crash on the way leaves a volume that names a region without transactions, or does not name it.
+            let region = region.let_go(&*nvm);
             self.mark_superblock(task, true)?;
             region.emptied().write(&*nvm);
         }
@@ -164,21 +252,11 @@ impl Ext {
     pub fn begin_region(&mut self, next: TransactionId) -> Result<Option<NvmJournal>, OpenExtError> {
         let Some(nvm) = self.region.as_ref().map(|region| Arc::clone(&region.nvm)) else { return Ok(None) };
         let options = self.settings.nvm;
-        let found = match FoundRegion::find(&*nvm) {
-            Ok(found) => found,
-            Err(_) if options.renews => None,
-            Err(why) => return Err(refused(format!("the region: {why}; renew=on formats it"))),
-        };
-        if let Some(found) = &found {
-            self.refuse_unreplayed(&*nvm, found)?;
-        } else if !options.renews && !FoundRegion::is_blank(&*nvm) {
-            let why = "the memory holds something that is no region, or a damaged one: renew=on formats it";
-            return Err(refused(why.to_string()));
+        let (found, shape) = self.usable_region(&*nvm)?;
+        if found.is_none() {
+            // Records of an older life could be taken for those of the new one.
+            RegionSuperblock::clear(&*nvm);
         }
-        let (block_bytes, width) = (self.shape.block_bytes, self.media.width());
-        let shape = options
-            .shape(nvm.bytes(), block_bytes, width, found.as_ref().map(|found| found.superblock.shape))
-            .map_err(refused)?;
         let superblock = RegionSuperblock::in_use(
             found.as_ref().map(|found| &found.superblock),
             shape,
@@ -199,22 +277,5 @@ impl Ext {
         let seed = self.generations.load(Relaxed) ^ self.origin.0 as u64;
         let mut random = Random::new(seed, &uuid(self.uuid));
         std::array::from_fn(|_| random.below(256) as u8)
-    }
-
-    /// Refuses a region with transactions that are not home, which this volume has not taken in.
-    fn refuse_unreplayed(&self, nvm: &dyn Nvm, found: &FoundRegion) -> Result<(), OpenExtError> {
-        let is_home = || {
-            let left = found.replayable(nvm);
-            left.blocks.is_empty() && left.damaged.is_empty()
-        };
-        if self.settings.nvm.renews || !found.superblock.is_in_use || is_home() {
-            return Ok(());
-        }
-        let (region, volume) = (uuid(found.superblock.region), uuid(found.superblock.volume));
-        let whose = match found.superblock.volume == self.uuid {
-            true => "this volume, which does not name it: it was restored, or its journal was removed".to_string(),
-            false => format!("volume {volume}: mount that one with it first"),
-        };
-        Err(refused(format!("region {region} has transactions of {whose}; renew=on drops them")))
     }
 }

@@ -161,6 +161,12 @@ impl Superblock {
         nvm.fence();
     }
 
+    /// Clears the superblocks and the records of memory that is formatted, whatever it holds.
+    pub fn clear(nvm: &dyn Nvm) {
+        nvm.store(0, &[0; PARTITIONS as usize]);
+        nvm.fence();
+    }
+
     /// Reads the newer one that is whole; `None` if neither is.
     pub fn read(nvm: &dyn Nvm) -> Option<Superblock> {
         let all = SUPERBLOCKS.into_iter().filter(|at| at + 4096 <= nvm.bytes()).filter_map(|at| Self::read_at(nvm, at));
@@ -247,6 +253,15 @@ impl Record {
     /// The records of commits that are whole.
     pub fn commits<'n>(nvm: &'n dyn Nvm, of: &'n Superblock) -> impl Iterator<Item = Record> + 'n {
         (0..2).filter_map(|slot| Self::read(nvm, COMMITS + slot * RECORD_BYTES, COMMIT_MAGIC, of))
+    }
+
+    /// True if no record of a commit is whole, although the second was stored: not one, but both are damaged. Of the first
+    /// alone, a part may be there.
+    pub fn are_commits_lost(nvm: &dyn Nvm, of: &Superblock) -> bool {
+        let mut line = [0; LINE_BYTES];
+        nvm.read(COMMITS + RECORD_BYTES, &mut line);
+        let is_stored = le32(&line, 0) == COMMIT_MAGIC && le64(&line, 8) == of.generation;
+        is_stored && Self::commits(nvm, of).next().is_none()
     }
 
     /// Stores the record of checkpoint number `sequence`, which is durable when this returns.

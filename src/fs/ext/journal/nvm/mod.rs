@@ -37,7 +37,7 @@ mod storing;
 #[cfg(all(test, not(any(feature = "checked-gates", feature = "checked-slots"))))]
 mod tests;
 
-pub use layout::{Hash, Superblock as RegionSuperblock};
+pub use layout::{Hash, Shape as RegionShape, Superblock as RegionSuperblock};
 pub use options::{NvmOptions, Scheme};
 pub use recovery::FoundRegion;
 

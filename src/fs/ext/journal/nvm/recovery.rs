@@ -59,6 +59,15 @@ impl FoundRegion {
         Superblock { sequence: self.superblock.sequence + 1, is_in_use: false, ..self.superblock }
     }
 
+    /// All that the region has is home: from now on it has nothing, in a new generation. It is in use until the volume
+    /// does not name it any more.
+    pub fn let_go(&self, nvm: &dyn Nvm) -> FoundRegion {
+        let (sequence, generation) = (self.superblock.sequence + 1, self.superblock.generation + 1);
+        let superblock = Superblock { sequence, generation, is_in_use: true, ..self.superblock };
+        superblock.write(nvm);
+        FoundRegion { superblock }
+    }
+
     /// Looks for a region's superblock; `None` if there is none.
     ///
     /// # Errors
@@ -82,11 +91,17 @@ impl FoundRegion {
                 if is_later { other } else { one }
             })
         };
-        let Some(commit) = latest(&mut Record::commits(nvm, superblock)).filter(|_| superblock.is_in_use) else {
+        if !superblock.is_in_use {
             return Replayable::default();
+        }
+        let checkpoint = latest(&mut Record::checkpoints(nvm, superblock));
+        let Some(commit) = latest(&mut Record::commits(nvm, superblock)) else {
+            let is_lost = checkpoint.is_some() || Record::are_commits_lost(nvm, superblock);
+            let lost = is_lost.then(|| damaged(NAME, "no record of a commit is whole, and there was one".to_string()));
+            return Replayable { damaged: lost.into_iter().collect(), ..Replayable::default() };
         };
         let partitions = superblock.shape.partitions as usize;
-        let home = latest(&mut Record::checkpoints(nvm, superblock)).map_or(vec![0; partitions], |record| record.cut);
+        let home = checkpoint.map_or(vec![0; partitions], |record| record.cut);
         let last = Some(TransactionId(commit.transaction));
         for (number, (head, cut)) in home.iter().zip(&commit.cut).enumerate() {
             if cut < head || cut - head > superblock.shape.slots {
@@ -157,7 +172,14 @@ fn scan(nvm: &dyn Nvm, superblock: &Superblock, last: u32, partition: u32, index
             let why = format!("it is of transaction {transaction}, and {last} is the last");
             scanned.damaged.push(damaged(what(), why));
         } else if header.what == Kept::Revoke {
-            scanned.revoked.push((version, ranges_of_bytes(&data).collect()));
+            let ranges: Vec<Range<u64>> = ranges_of_bytes(&data).collect();
+            match ranges.iter().find(|range| range.is_empty()) {
+                Some(range) => {
+                    let why = format!("it frees blocks {} to {}, which are none", range.start, range.end);
+                    scanned.damaged.push(damaged(what(), why));
+                }
+                None => scanned.revoked.push((version, ranges)),
+            }
         } else if shape.partition_of(block) != partition {
             scanned.damaged.push(damaged(what(), format!("block {block} belongs to another partition")));
         } else if scanned.newest.get(&block).is_none_or(|(known, _)| *known < version) {

@@ -24,7 +24,7 @@ use crate::fs::ext::inspect::uuid;
 use crate::fs::ext::journal::LogPlace;
 use crate::fs::ext::media::{Below, Media};
 use crate::fs::ext::recovery::open::read_superblock;
-use crate::fs::ext::recovery::region::name_region;
+use crate::fs::ext::recovery::region::{name_region, wanted_memory};
 use crate::fs::ext::recovery::replay::FoundLog;
 use crate::fs::ext::settings::JournalKind;
 use crate::fs::ext::{Ext, ExtSettings};
@@ -105,8 +105,9 @@ impl<'c> Check<'c> {
                 copy
             }
         };
+        let nvm = wanted_memory(settings, nvm, journal.is_some(), false)?;
         let mut ext = Ext::on(media, journal, superblock.clone(), settings, mounting)?;
-        ext.take_memory(nvm, false)?;
+        ext.take_memory(nvm);
         ext.read_only = Some("it is checked".to_string());
         if ext.shape.blocks > u64::from(u32::MAX) || ext.shape.features.has(BIGALLOC) {
             let what = "volumes of more than 2^32 blocks, or with bigalloc, are checked by e2fsck";
@@ -193,6 +194,8 @@ impl<'c> Check<'c> {
         self.take_blocks(replayed.blocks, writes)?;
         self.name_own_log();
         if writes {
+            self.ext.media.flush(self.task)?;
+            let region = region.let_go(&*nvm);
             let (place, at) = (self.ext.shape.superblock_block(0), PLACE as usize % self.ext.shape.block_bytes);
             let mut block = self.read(place)?.to_vec();
             block[at..at + LENGTH].copy_from_slice(self.superblock.bytes());
