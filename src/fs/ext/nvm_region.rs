@@ -183,7 +183,9 @@ impl Ext {
             below.named = Some(superblock.region);
         }
         let below = (Arc::clone(&self.media), Arc::clone(&self.blocks));
-        Ok(Some(NvmJournal::new(nvm, superblock, &options, below, self.origin)))
+        let journal = NvmJournal::new(nvm, superblock, &options, below, self.origin);
+        let is_ordered = self.settings.data == DataMode::Ordered;
+        Ok(Some(if is_ordered { journal.with_ordered_data() } else { journal }))
     }
 
     /// A UUID for a new region.

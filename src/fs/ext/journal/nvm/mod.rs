@@ -69,6 +69,8 @@ pub struct NvmJournal {
     nvm: Arc<dyn Nvm>,
     superblock: Superblock,
     scheme: Scheme,
+    /// Bytes of files are in the device's cache when the metadata that names them is committed: it is flushed before.
+    flushes_data: bool,
     rings: Vec<Ring>,
     credits: Credits,
     /// Handles are its readers; who closes a transaction is alone.
@@ -123,6 +125,7 @@ impl NvmJournal {
             nvm,
             superblock,
             scheme: options.scheme,
+            flushes_data: false,
             rings: (0..shape.partitions).map(|_| Ring::new(shape.slots as usize)).collect(),
             credits: Credits::new(shape.slots),
             open: SharedGate::new("transaction", ()),
@@ -141,6 +144,11 @@ impl NvmJournal {
             ),
             counts: AtomicCounts::default(),
         }
+    }
+
+    /// Bytes of files go past the journal, and are durable before the metadata that names them.
+    pub fn with_ordered_data(self) -> NvmJournal {
+        NvmJournal { flushes_data: true, ..self }
     }
 
     fn shape(&self) -> &Shape {
@@ -199,26 +207,32 @@ impl NvmJournal {
                 relax(task);
                 continue;
             }
-            if !self.is_durable(id) {
-                self.record(task, id);
+            let recorded = if self.is_durable(id) { Ok(()) } else { self.record(task, id) };
+            if let Err(error) = &recorded {
+                self.common.abort(&format!("a commit of the journal failed: {error}"));
             }
             self.is_recording.store(false, Release);
+            recorded?;
         }
         task.wait_until(Time(self.durable_at.load(Acquire)));
         Ok(())
     }
 
     /// Stores the record of the last closed transaction that is complete, or of `id`, which is. Nobody else does meanwhile.
-    fn record(&self, task: &Task<'_>, id: TransactionId) {
+    fn record(&self, task: &Task<'_>, id: TransactionId) -> Result<(), VolumeError> {
         let last = TransactionId(self.running().0.wrapping_sub(1));
         let complete = [last, id].into_iter().find_map(|id| Some((id, self.complete_cut(id)?)));
         // If so many were closed meanwhile that the cut of `id` is not kept, the caller looks again at the last.
-        let Some((last, cut)) = complete else { return };
+        let Some((last, cut)) = complete else { return Ok(()) };
+        if self.flushes_data && self.common.media.is_unflushed() {
+            self.common.media.flush(task)?;
+        }
         let begun = task.now();
         let record = Record { generation: self.superblock.generation, transaction: last.0, cut };
         let bytes = record.commit(&*self.nvm, self.records.fetch_add(1, Relaxed));
         task.spend(Step::LineShared, self.rings.len() as u64);
         self.is_stored(last, self.nvm.stored_by(begun, bytes).max(task.now()));
+        Ok(())
     }
 
     /// A transaction is durable, with all before it.

@@ -4,11 +4,12 @@ use super::layout::{Hash, Shape, Superblock};
 use super::{FoundRegion, NvmJournal, NvmOptions, Scheme};
 use crate::device::conv::Conventional;
 use crate::device::nvm::{Nvm, Survival};
+use crate::device::{Abilities, Account, BlockDevice, DeviceError, Lba};
 use crate::fs::ext::blocks::Blocks;
 use crate::fs::ext::journal::{Journal, TransactionId};
 use crate::fs::ext::media::Media;
 use crate::fs::volume::Timestamp;
-use crate::label::Content;
+use crate::label::{Content, Label};
 use crate::random::Random;
 use crate::task::Task;
 use crate::time::Time;
@@ -62,13 +63,22 @@ struct World {
 
 impl World {
     fn new(partitions: u32, slots: u64, scheme: Scheme) -> World {
+        World::on(partitions, slots, scheme, |_| Box::new(Conventional::in_memory(256, BLOCK)))
+    }
+
+    fn on(
+        partitions: u32,
+        slots: u64,
+        scheme: Scheme,
+        device: impl FnOnce(&Arc<Plain>) -> Box<dyn BlockDevice>,
+    ) -> World {
         let bytes = 16_384 + u64::from(partitions) * slots * 4160;
         let nvm = Arc::new(Plain(Mutex::new(vec![0; bytes as usize])));
         let shape = Shape::of(bytes, partitions, Hash::Modulo, BLOCK, BLOCK);
         assert_eq!(shape.slots, slots);
         let superblock = Superblock::in_use(None, shape, [7; 16], [8; 16], TransactionId(u32::MAX - 3));
         superblock.write(&*nvm);
-        let media = Arc::new(Media::new(Box::new(Conventional::in_memory(256, BLOCK)), BLOCK));
+        let media = Arc::new(Media::new(device(&nvm), BLOCK));
         let below = (Arc::clone(&media), Arc::new(Blocks::new(None)));
         let memory: Arc<dyn Nvm> = Arc::<Plain>::clone(&nvm);
         let journal = NvmJournal::new(memory, superblock, &NvmOptions { scheme, ..OPTIONS }, below, Timestamp(0));
@@ -141,7 +151,7 @@ fn freed_blocks_are_not_brought_back() {
         world.commit();
         assert_eq!(world.journal.common().withheld_blocks(), 0);
         // Its next user writes past the journal.
-        let label = crate::label::Label::host(Content::Data);
+        let label = Label::host(Content::Data);
         world.media.write(&Task::at(Time::ZERO), 10, &[9; BLOCK], label).unwrap();
         if is_checkpointed {
             world.checkpoint();
@@ -256,4 +266,71 @@ fn a_commit_without_changes_waits_for_the_transaction_before() {
         world.journal.store_commit(&task, id).unwrap();
     });
     assert_eq!(world.after_a_crash(), BTreeMap::from([(10, 1)]));
+}
+
+/// A device that notes at each flush how far the region was committed.
+struct Flushed {
+    device: Conventional,
+    nvm: Arc<Plain>,
+    flushes: Arc<Mutex<Vec<Option<TransactionId>>>>,
+}
+
+impl BlockDevice for Flushed {
+    fn blocks(&self) -> u64 {
+        self.device.blocks()
+    }
+
+    fn block_width(&self) -> usize {
+        self.device.block_width()
+    }
+
+    fn read(&self, first: Lba, buffer: &mut [u8], at: Time) -> Result<Time, DeviceError> {
+        self.device.read(first, buffer, at)
+    }
+
+    fn write(&self, first: Lba, buffer: &[u8], label: Label, at: Time) -> Result<Time, DeviceError> {
+        self.device.write(first, buffer, label, at)
+    }
+
+    fn discard(&self, first: Lba, blocks: u64, at: Time) -> Result<Time, DeviceError> {
+        self.device.discard(first, blocks, at)
+    }
+
+    fn flush(&self, at: Time) -> Result<Time, DeviceError> {
+        let found = FoundRegion::find(&*self.nvm).unwrap().unwrap();
+        self.flushes.lock().unwrap().push(found.replayable(&*self.nvm).last);
+        self.device.flush(at)
+    }
+
+    fn account(&self) -> Account {
+        self.device.account()
+    }
+}
+
+impl Abilities for Flushed {
+    fn wrapped(&self) -> Option<&dyn BlockDevice> {
+        None
+    }
+}
+
+/// A commit did not flush the device: after a loss of power, a file could have blocks whose bytes had not come there.
+#[test]
+fn bytes_of_files_that_go_past_the_journal_are_durable_before_the_commit_that_names_them() {
+    for is_ordered in [false, true] {
+        let flushes = Arc::default();
+        let world = World::on(4, 64, Scheme::Helping, |nvm| {
+            let device = Conventional::in_memory(256, BLOCK);
+            Box::new(Flushed { device, nvm: Arc::clone(nvm), flushes: Arc::clone(&flushes) })
+        });
+        let world =
+            World { journal: if is_ordered { world.journal.with_ordered_data() } else { world.journal }, ..world };
+        world.media.write(&Task::at(Time::ZERO), 100, &[9; BLOCK], Label::host(Content::Data)).unwrap();
+        world.set(&[(10, 1)]);
+        world.commit();
+        // Nothing was written since.
+        world.set(&[(10, 2)]);
+        world.commit();
+        let expected: &[Option<TransactionId>] = if is_ordered { &[None] } else { &[] };
+        assert_eq!(*flushes.lock().unwrap(), expected);
+    }
 }
