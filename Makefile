@@ -10,6 +10,7 @@ EXT_SCALE ?= 1
 FILE_SYSTEM ?= sfs
 SEEDS ?= 100
 SCHEDULES ?= 30000
+PREEMPTIONS ?= 3
 DAMAGE_SECONDS ?= 600
 CAMPAIGN_SECONDS ?= 60
 
@@ -33,7 +34,8 @@ help:
 	@echo "make fuzz    fuzz every parser, SECONDS_OF_FUZZING=$(SECONDS_OF_FUZZING) each (needs a nightly toolchain)"
 	@echo "make programs  run real programs on a mounted volume, FILE_SYSTEM=$(FILE_SYSTEM), each with a check of its own data"
 	@echo "make crash   cut the power of every translation layer, dm-zoned, sfs and ext at random operations, SEEDS=$(SEEDS) times each;"
-	@echo "             run gates and their users under a model checker, SCHEDULES=$(SCHEDULES) schedules each;"
+	@echo "             run gates and their users under a model checker, SCHEDULES=$(SCHEDULES) schedules each, and the slots of"
+	@echo "             a journal in memory with up to PREEMPTIONS=$(PREEMPTIONS) preemptions;"
 	@echo "             damage unclean sfs volumes, DAMAGE_SECONDS=$(DAMAGE_SECONDS);"
 	@echo "             kill servers under load and run hostile sessions, CAMPAIGN_SECONDS=$(CAMPAIGN_SECONDS) each;"
 	@echo "             compare sfs with tree over random calls, VOLUME_CASES=$(VOLUME_CASES) sequences;"
@@ -74,6 +76,7 @@ test: needs check
 	@mkdir -p target && rm -f "$$SKIPPED_TESTS"
 	cargo test --workspace --locked
 	cargo test -p flashpath --locked --features checked-gates --test checked_gates
+	cargo test -p flashpath --locked --features checked-slots --lib ring_models
 	@if [ -s "$$SKIPPED_TESTS" ]; then cat "$$SKIPPED_TESTS"; else echo "no test was skipped"; fi
 
 check:
@@ -109,6 +112,7 @@ fuzz:
 
 crash:
 	CHECKED_SCHEDULES=$(SCHEDULES) cargo test -p flashpath --release --locked --features checked-gates --test checked_gates
+	CHECKED_PREEMPTIONS=$(PREEMPTIONS) cargo test -p flashpath --release --locked --features checked-slots --lib ring_models
 	POWER_CUT_SEEDS=$(SEEDS) SFS_DAMAGE_SECONDS=$(DAMAGE_SECONDS) cargo test --release --locked --test translation --test dm_zoned --test sfs --test served_cuts
 	BLOCK_DEVICE_SECONDS=$(BLOCK_DEVICE_SECONDS) cargo test --release --locked --test block_devices
 	FAILING_STORE_SECONDS=$(FAILING_STORE_SECONDS) cargo test --release --locked --test dm_zoned --test sfs failing_store

@@ -25,7 +25,6 @@ const PARTITION_BYTES: u64 = 784 * (4096 + 64);
 /// The devices of a volume, which lose power together.
 struct Machine {
     settings: ExtSettings,
-    power: Power,
     disk: Disk,
     memory: Lines,
 }
@@ -33,10 +32,9 @@ struct Machine {
 impl Machine {
     fn new(scheme: &str, partitions: u64) -> Machine {
         let term = parse_term(&format!("ext:journal=nvm,scheme={scheme},partitions={partitions}")).unwrap();
-        let power = Power::new();
-        let disk = Disk::new(&power, DISK_BLOCKS, 0);
+        let disk = Disk::new(&Power::new(), DISK_BLOCKS, 0);
         let memory = Lines::new(16_384 + partitions * PARTITION_BYTES);
-        Machine { settings: ExtSettings::read(&term).unwrap(), power, disk, memory }
+        Machine { settings: ExtSettings::read(&term).unwrap(), disk, memory }
     }
 
     fn media(&self) -> Vec<Medium> {
@@ -50,11 +48,10 @@ impl Machine {
     /// A machine with what the devices would have if the power failed now: of what is not durable, nothing or all.
     fn after_a_cut(&self, keeps_unfenced: bool) -> Machine {
         // No other thread runs in here: nothing waits for a lock of the checker.
-        let power = Power::new();
-        let disk = self.disk.copy(&power);
+        let disk = self.disk.copy(&Power::new());
         disk.lose_power(&mut Random::new(u64::from(keeps_unfenced), "cut"));
         let memory = Lines::of(self.memory.crash(|_| keeps_unfenced));
-        Machine { settings: self.settings.clone(), power, disk, memory }
+        Machine { settings: self.settings.clone(), disk, memory }
     }
 
     fn recovered(&self) -> InProcess {
