@@ -66,6 +66,11 @@ pub trait Served: Send + Sync + 'static {
     /// Does a bounded piece of its background work at `at`. Answers when there will be more; `None`: not before
     /// something was asked for.
     fn work(&self, at: Time) -> Result<Option<Time>, Self::Error>;
+
+    /// The number of threads that can do it at the same time.
+    fn workers(&self) -> usize {
+        1
+    }
 }
 
 /// An earlier request has panicked inside.
@@ -140,6 +145,11 @@ impl<T: Served> Shared<T> {
         let worked = self.beside(T::work);
         self.news.advance();
         worked
+    }
+
+    /// The number of threads that can do its background work at the same time.
+    pub fn workers(&self) -> usize {
+        self.served.workers()
     }
 
     /// Serves a client's request, which comes now.

@@ -53,6 +53,10 @@ impl Served for MountedVolume {
         let next = volume.work(&call)?;
         Ok(next.map(|next| if volume.is_changed(&call) { next.min(self.unasked.due()) } else { next }))
     }
+
+    fn workers(&self) -> usize {
+        self.posix.volume().workers()
+    }
 }
 
 impl SharedVolume {

@@ -129,7 +129,7 @@ impl Mount {
         let worker_target = (!read_only).then(|| Arc::clone(&volume));
         let mut exit_notifier = ExitNotifier::default();
         let kind = path.volume_settings().map_or("flashpath", |settings| settings.mounted_as());
-        let served = worker::run_with_worker(worker_target, || {
+        let served = worker::run_with_workers(worker_target, || {
             self.serve(&volume, &warnings, (&options, kind), &signals, &mut exit_notifier)
         });
         // Also where nothing was mounted in the end: what opening it has repaired is kept.

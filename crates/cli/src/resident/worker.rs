@@ -1,12 +1,12 @@
-//! The background worker of a device or volume: reclaim, cleaning, commits of metadata.
+//! The background threads of a device or volume: reclaim, cleaning, commits of metadata, checkpoints.
 
 use super::cannot;
 use crate::failure::Failure;
 use crate::print_message;
 use flashpath::run::shared::{Served, Shared};
 use flashpath::time::Time;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
@@ -17,48 +17,69 @@ const COURTESY: Duration = Duration::from_micros(50);
 /// The pause after an error.
 const AFTER_ERROR: Duration = Duration::from_secs(1);
 
-/// The worker thread.
-pub struct Worker<T> {
+/// The worker threads: as many as can work at the same time.
+pub struct Workers<T: Served> {
     target: Arc<Shared<T>>,
-    stop: Arc<AtomicBool>,
-    thread: JoinHandle<()>,
+    common: Arc<Common>,
+    threads: Vec<JoinHandle<()>>,
 }
 
-impl<T: Served> Worker<T> {
-    /// Starts the thread. Fails if the system cannot.
-    pub fn start(target: Arc<Shared<T>>) -> Result<Worker<T>, Failure> {
-        let stop = Arc::new(AtomicBool::new(false));
-        let (works, stopped) = (Arc::clone(&target), Arc::clone(&stop));
-        let thread = Builder::new().name("work".into()).spawn(move || work(&*works, &stopped));
-        let thread = thread.map_err(|error| cannot("start a thread", error))?;
-        Ok(Worker { target, stop, thread })
+#[derive(Default)]
+struct Common {
+    stop: AtomicBool,
+    /// The last error that a warning was printed of, by any of the threads.
+    last_error: Mutex<String>,
+}
+
+impl<T: Served> Workers<T> {
+    /// Starts the threads. Fails if the system cannot.
+    pub fn start(target: Arc<Shared<T>>) -> Result<Workers<T>, Failure> {
+        let mut workers = Workers { target, common: Arc::default(), threads: Vec::new() };
+        for _ in 0..workers.target.workers() {
+            let (target, common) = (Arc::clone(&workers.target), Arc::clone(&workers.common));
+            let thread = Builder::new().name("work".into()).spawn(move || work(&*target, &common));
+            workers.threads.push(thread.map_err(|error| cannot("start a thread", error))?);
+        }
+        Ok(workers)
     }
 
-    /// Stops the thread after its current piece of work.
-    pub fn stop(self) {
-        self.stop.store(true, Ordering::SeqCst);
+    /// Stops the threads after their current pieces of work.
+    pub fn stop(self) {}
+}
+
+impl<T: Served> Drop for Workers<T> {
+    fn drop(&mut self) {
+        self.common.stop.store(true, Ordering::SeqCst);
         self.target.begun().wake();
-        self.thread.thread().unpark();
-        // If it panicked, the next request reports it.
-        let _ = self.thread.join();
+        for thread in self.threads.drain(..) {
+            thread.thread().unpark();
+            // If it panicked, the next request reports it.
+            let _ = thread.join();
+        }
     }
 }
 
-/// Calls `serve` with a background worker for `target`, if given.
-pub fn run_with_worker<T: Served>(
+/// Calls `serve` with background threads for `target`, if given.
+pub fn run_with_workers<T: Served>(
     target: Option<Arc<Shared<T>>>,
     serve: impl FnOnce() -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let worker = target.map(Worker::start).transpose()?;
-    let served = serve();
-    if let Some(worker) = worker {
-        worker.stop();
-    }
-    served
+    let _workers = target.map(Workers::start).transpose()?;
+    serve()
 }
 
-fn work<T: Served>(target: &Shared<T>, stop: &AtomicBool) {
-    let mut last_error = String::new();
+impl Common {
+    fn warn(&self, name: &str, error: String) {
+        let mut last = self.last_error.lock().unwrap_or_else(PoisonError::into_inner);
+        if error != *last {
+            print_message(&format!("warning: the {name} cannot work in the background: {error}"));
+            *last = error;
+        }
+    }
+}
+
+fn work<T: Served>(target: &Shared<T>, common: &Common) {
+    let stop = &common.stop;
     while !stop.load(Ordering::SeqCst) {
         let seen = target.begun().read();
         match target.work() {
@@ -71,11 +92,7 @@ fn work<T: Served>(target: &Shared<T>, stop: &AtomicBool) {
             }
             Ok(None) => wait(target, seen, None, stop),
             Err(error) => {
-                let error = error.to_string();
-                if error != last_error {
-                    print_message(&format!("warning: the {} cannot work in the background: {error}", T::NAME));
-                    last_error = error;
-                }
+                common.warn(T::NAME, error.to_string());
                 std::thread::park_timeout(AFTER_ERROR);
             }
         }
@@ -133,7 +150,7 @@ mod tests {
         let looked = Arc::new(AtomicU64::new(0));
         let idle = Idle { looks: Arc::clone(&looked) };
         let idle = Arc::new(Shared::over(idle, Sharing::default(), Box::new(|| Time::ZERO)));
-        let served = run_with_worker(Some(Arc::clone(&idle)), || {
+        let served = run_with_workers(Some(Arc::clone(&idle)), || {
             // It has looked once before anything was asked for: what is asked for then lets it look again.
             for looks in 1..4 {
                 while looked.load(Ordering::SeqCst) < looks {

@@ -85,7 +85,7 @@ impl Serve {
         let worker_target = (!self.read_only).then(|| Arc::clone(&device));
         let mut exit_notifier = ExitNotifier::default();
         let served =
-            worker::run_with_worker(worker_target, || self.serve(&device, &warnings, &signals, &mut exit_notifier));
+            worker::run_with_workers(worker_target, || self.serve(&device, &warnings, &signals, &mut exit_notifier));
         // Also after a failed start: the device's own changes are kept.
         let closed = device.close().map_err(|error| cannot("close the device", error));
         if let Ok(account) = device.account() {

@@ -130,7 +130,13 @@ pub trait Journal: Send + Sync {
     /// Does a part of the checkpoint that is due, beside commits. Nothing, if others are at it.
     fn checkpoint(&self, task: &Task<'_>) -> Result<(), VolumeError>;
 
-    /// The number of threads that can do a checkpoint together.
+    /// Watches for a while how far the changes of handles are stored, for those who commit. True if a thread is to be lent
+    /// to it again at once.
+    fn watch(&self, _: &Task<'_>) -> bool {
+        false
+    }
+
+    /// The number of threads that can checkpoint and watch at the same time.
     fn workers(&self) -> usize {
         1
     }

@@ -3,7 +3,7 @@
 
 use crate::failure::Failure;
 use crate::resident::warnings::PrintedWarnings;
-use crate::resident::worker::Worker;
+use crate::resident::worker::Workers;
 use flashpath::device::Account;
 use flashpath::fs::kernel::{KernelFileSystem, KernelSettings};
 use flashpath::run::shared::{ServedDevice, SharedDevice, Sharing};
@@ -27,7 +27,7 @@ pub struct KernelStack {
     mount: Option<Mount>,
     disk: Option<LoopDevice>,
     served: Option<Mounted>,
-    worker: Option<Worker<ServedDevice>>,
+    workers: Option<Workers<ServedDevice>>,
     device: Arc<SharedDevice>,
     file_system: FileSystem,
     /// The directory of the mount points.
@@ -55,14 +55,14 @@ impl KernelStack {
             mount: None,
             disk: None,
             served: None,
-            worker: None,
+            workers: None,
             device,
             file_system: make.file_system,
             _place: place,
         };
         let place = stack._place.path().to_path_buf();
         let device = Arc::clone(&stack.device);
-        stack.worker = Some(Worker::start(device)?);
+        stack.workers = Some(Workers::start(device)?);
         let file = place.join("device").join(FILE);
         stack.served = Some(Mounted::one_file(Arc::clone(&stack.device), &file, || {})?);
         let opened = OpenOptions::new().read(true).write(true).open(&file);
@@ -90,8 +90,8 @@ impl KernelStack {
             self.file_system.check(disk.path())?;
         }
         self.unmount_file()?;
-        if let Some(worker) = self.worker.take() {
-            worker.stop();
+        if let Some(workers) = self.workers.take() {
+            workers.stop();
         }
         self.device.flush()?;
         Ok(account)
@@ -146,8 +146,8 @@ impl Drop for KernelStack {
         drop(self.mount.take());
         drop(self.disk.take());
         let _ = self.unmount_file();
-        if let Some(worker) = self.worker.take() {
-            worker.stop();
+        if let Some(workers) = self.workers.take() {
+            workers.stop();
         }
         // Without a result, the warnings are printed here.
         if let Ok(account) = self.device.account() {

@@ -18,6 +18,7 @@
 //! | `layout` | what lies in the region |
 //! | `options` | the options of the journal |
 //! | `storing` | a handle's blocks into their slots |
+//! | `commit_workers` | threads that look at the flags, with `scheme=paper` |
 //! | `checkpoint` | rounds of the checkpoint threads |
 //! | `recovery` | what a region holds after a crash |
 //! | `atomic` | the atomics, or a model checker's |
@@ -25,6 +26,7 @@
 
 mod atomic;
 mod checkpoint;
+mod commit_workers;
 #[cfg(all(test, not(any(feature = "checked-gates", feature = "checked-slots"))))]
 mod crashes;
 mod layout;
@@ -52,6 +54,7 @@ use crate::task::{SharedGate, Step, Task};
 use crate::time::Time;
 use atomic::{AtomicBool, AtomicU32, AtomicU64, Mutex, locked, relax};
 use checkpoint::Checkpoints;
+use commit_workers::CommitWorkers;
 use layout::{Record, Shape, Superblock};
 use ring::{Credits, Ring};
 use std::ops::Range;
@@ -90,6 +93,7 @@ pub struct NvmJournal {
     /// Ranges that transactions have freed which are not durable yet.
     freed: Mutex<Vec<(TransactionId, Range<u64>)>>,
     checkpoints: Checkpoints,
+    commit_workers: CommitWorkers,
     counts: AtomicCounts,
 }
 
@@ -142,6 +146,7 @@ impl NvmJournal {
                 TransactionId(last),
                 shape.partitions as usize,
             ),
+            commit_workers: CommitWorkers::new(options.scheme, shape.partitions),
             counts: AtomicCounts::default(),
         }
     }
@@ -168,7 +173,7 @@ impl NvmJournal {
 
     /// The cut of a closed transaction, if all slots below it are complete.
     fn complete_cut(&self, id: TransactionId) -> Option<Vec<u64>> {
-        self.cut(id).filter(|cut| self.rings.iter().zip(cut).all(|(ring, end)| ring.check(*end) >= *end))
+        self.cut(id).filter(|cut| (0..).zip(cut).all(|(partition, end)| self.is_complete(partition, *end)))
     }
 
     /// Closes a transaction, if it is the running one: waits until its handles have ended, and takes the tails of all
@@ -344,8 +349,12 @@ impl Journal for NvmJournal {
         self.checkpoint_a_piece(task)
     }
 
+    fn watch(&self, task: &Task<'_>) -> bool {
+        self.watch_a_partition(task)
+    }
+
     fn workers(&self) -> usize {
-        self.checkpoints.workers()
+        self.checkpoints.workers() + self.commit_workers.count()
     }
 
     fn end(&self, task: &Task<'_>) -> Result<(), VolumeError> {

@@ -137,7 +137,7 @@ impl Ring {
     /// Looks at the flags behind those that were checked, up to `end`, and answers up to which index all are complete.
     /// Whoever commits may call it, several at once.
     pub fn check(&self, end: u64) -> u64 {
-        let before = self.checked.0.load(Acquire);
+        let before = self.checked();
         let mut at = before;
         while at < end && self.slot(at).flag.load(Acquire) == at + 1 {
             at += 1;
@@ -147,6 +147,11 @@ impl Ring {
             return self.checked.0.fetch_max(at, AcqRel).max(at);
         }
         before
+    }
+
+    /// The index up to which all slots were found complete.
+    pub fn checked(&self) -> u64 {
+        self.checked.0.load(Acquire)
     }
 
     /// The content of a complete slot. The caller keeps it from being recycled.
@@ -160,7 +165,7 @@ impl Ring {
     /// The slots before `to` are home: they can be taken again.
     pub fn recycle(&self, to: u64) {
         debug_assert!(
-            self.head() <= to && to <= self.checked.0.load(Acquire),
+            self.head() <= to && to <= self.checked(),
             "committed slots are recycled, in order"
         );
         self.head.0.store(to, Release);
