@@ -490,13 +490,14 @@ impl Volume for Ext {
             let mut received = Tally::default();
             received.add(Label::host(Content::Data), self.received_blocks.load(Ordering::Relaxed));
             let counts = self.journal().map(|journal| journal.counts()).unwrap_or_default();
-            let events = vec![
+            let mut events = vec![
                 ("commits", counts.commits),
                 ("checkpoints", counts.checkpoints),
                 ("blocks logged", counts.logged_blocks),
                 ("blocks revoked", counts.revokes),
                 ("commits that waited for room in the log", counts.waits),
             ];
+            events.extend(self.journal().map(|journal| journal.own_counts()).unwrap_or_default());
             Ok(Account { station: KIND.name, received, sent, read_blocks, events, below, ..Account::default() })
         })
     }

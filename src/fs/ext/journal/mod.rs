@@ -153,6 +153,11 @@ pub trait Journal: Send + Sync {
     /// Counts since the mount.
     fn counts(&self) -> Counts;
 
+    /// Counts that only journals of its kind have.
+    fn own_counts(&self) -> Vec<(&'static str, u64)> {
+        Vec::new()
+    }
+
     /// A handle will change a block.
     fn joins(&self, handle: &Handle<'_>, block: u64, content: Content);
 

@@ -381,6 +381,15 @@ impl Journal for NvmJournal {
         Counts { commits, checkpoints, logged_blocks, revokes, waits }
     }
 
+    fn own_counts(&self) -> Vec<(&'static str, u64)> {
+        let slots = || self.rings.iter().map(Ring::tail);
+        vec![
+            ("slots stored", slots().sum()),
+            ("slots stored in the fullest partition", slots().max().unwrap_or(0)),
+            ("slots stored in the emptiest partition", slots().min().unwrap_or(0)),
+        ]
+    }
+
     fn joins(&self, handle: &Handle<'_>, block: u64, content: Content) {
         handle.done.borrow_mut().changed.push((block, content));
     }

@@ -159,7 +159,41 @@ fn skew_and_a_full_region_only_make_handles_wait() {
         world.commit();
         assert_eq!(world.after_a_crash(), BTreeMap::from([(8, 100), (16, 100), (24, 100)]));
         assert!(world.journal.counts().waits > 0);
+        let [all, fullest, emptiest] = world.journal.own_counts()[..] else { panic!("three counts") };
+        assert_eq!((all.1, fullest.1, emptiest.1), (300, 300, 0));
     }
+}
+
+/// Threads watch the partitions, and come and go: commits rely on them for partitions that have one, and help the others.
+#[test]
+fn commits_rely_on_the_workers_of_the_papers_scheme() {
+    let (world, stop) = (World::new(4, 64, Scheme::Paper), AtomicBool::new(false));
+    assert_eq!(world.journal.workers(), 4 + 4, "checkpoint threads and commit workers");
+    std::thread::scope(|scope| {
+        // More than there are partitions: the others find nothing to do.
+        let workers: Vec<_> = (0..6)
+            .map(|_| {
+                scope.spawn(|| {
+                    let task = Task::at(Time::ZERO);
+                    let mut watched = 0;
+                    while !stop.load(SeqCst) {
+                        watched += u32::from(world.journal.watch(&task));
+                        std::thread::yield_now();
+                    }
+                    watched
+                })
+            })
+            .collect();
+        for round in 1..=200u8 {
+            world.set(&[(u64::from(round), round), (255, round)]);
+            world.commit();
+            assert_eq!(world.after_a_crash()[&255], round);
+        }
+        stop.store(true, SeqCst);
+        let watched: u32 = workers.into_iter().map(|worker| worker.join().unwrap()).sum();
+        assert!(watched > 0);
+    });
+    assert!(!World::new(4, 64, Scheme::Helping).journal.watch(&Task::at(Time::ZERO)), "other schemes have none");
 }
 
 /// Threads change, free, commit and checkpoint; at each commit that returns, its changes are there after a crash.
