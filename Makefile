@@ -98,8 +98,9 @@ bench-paced: build
 
 # Captured traces are kept: only changed experiments are captured again.
 results: build
+	@mkdir -p target/traces
 	$(FLASHPATH) reproduce vma --scale $(VMA_SCALE) --traces target/traces --json target/traces/vma.json >/dev/null
-	@mkdir -p target/traces && cp -n traces/*.zst target/traces/
+	@cp -n traces/*.zst target/traces/
 	$(FLASHPATH) reproduce sfs --scale $(SFS_SCALE) --traces target/traces --json target/traces/sfs.json >/dev/null
 	$(FLASHPATH) reproduce zns-journal --scale $(ZNS_SCALE) --traces target/traces --json target/traces/zns-journal.json >/dev/null
 	$(FLASHPATH) reproduce ext --scale $(EXT_SCALE) --traces target/traces --json target/traces/ext.json >/dev/null
