@@ -52,8 +52,15 @@ impl Bench {
         make_volume(&path([",size=1G", ",size=256M"]), false, 1, 0, None).expect("a volume");
         let volume = open_file_system(&path(["", ""]), &Mounting::at(1, 0), Access::IfWhole).expect("a volume");
         let task = Task::at(Time(0));
-        let new =
-            NewFile { kind: FileKind::Regular, permissions: 0o644, user: 0, group: 0, device: 0, target: b"", attributes: &[] };
+        let new = NewFile {
+            kind: FileKind::Regular,
+            permissions: 0o644,
+            user: 0,
+            group: 0,
+            device: 0,
+            target: b"",
+            attributes: &[],
+        };
         let made = volume.make(&Call::by_root(&task), (InodeNumber::ROOT, b"file"), &new, Hold::No, None);
         let file = made.expect("a file").inode;
         let bare = Mapped::in_memory(REGION_BYTES, Persist::preferred(), None).expect("the system has the memory");

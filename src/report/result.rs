@@ -144,6 +144,19 @@ pub struct StageResult {
     pub seconds: Option<f64>,
     /// The number of operations.
     pub requests: u64,
+    /// The time that simulated threads waited for each other; empty where nothing is simulated.
+    pub gate_waits: Vec<GateWaitsResult>,
+}
+
+/// The waits of simulated threads at all gates of a name, of all threads together.
+#[derive(Debug, Clone, Serialize)]
+pub struct GateWaitsResult {
+    /// The name: `inode`, `transaction`, ...
+    pub gate: &'static str,
+    /// The number of waits.
+    pub waits: u64,
+    /// Their seconds of simulated time.
+    pub seconds: f64,
 }
 
 /// The flash's side of a run over all drives, from the beginning of counting. If page sizes differ, pages are counted

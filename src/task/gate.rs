@@ -28,10 +28,12 @@ impl<T> Gate<T> {
     ///
     /// If a task panicked inside: what it left may be half done.
     pub fn enter<'gate>(&'gate self, task: &'gate Task<'_>) -> GateGuard<'gate, T> {
+        let came = task.now();
         let has_turn = task.enter(GateId::of(self, self.name), Access::Alone);
         let held = taken(self.name, has_turn, || self.held.lock(), || self.held.try_lock());
         let guard = GateGuard { held: Some(held), gate: self, task };
         task.wait_until(Time(self.free_from.load(Ordering::Relaxed)));
+        task.has_waited(self.name, came);
         guard
     }
 

@@ -117,6 +117,15 @@ impl<'run> Task<'run> {
         self.simulated.is_some()
     }
 
+    /// It came to `gate` at `came` and is inside now: what lies between it has waited.
+    fn has_waited(&self, gate: &'static str, came: Time) {
+        if let Some(simulated) = &self.simulated
+            && self.now() > came
+        {
+            simulated.turns.has_waited(gate, self.now().since_ns(came));
+        }
+    }
+
     /// This task has left `gate`.
     fn leave(&self, gate: GateId) {
         if let Some(simulated) = &self.simulated {
@@ -157,6 +166,9 @@ pub trait Turns {
     /// It comes to `gate` at `at`. It gives way, and returns when it may go in: nobody is inside with whom it does not share
     /// the gate, and nobody came before it who still waits. From then on it is inside.
     fn enter(&self, gate: GateId, access: Access, at: Time);
+
+    /// It has waited so many nanoseconds at a gate of this name. For counts.
+    fn has_waited(&self, _gate: &'static str, _ns: u64) {}
 
     /// It has left `gate` at `at`: who comes next there is ready. It does not give way, as it is called where a guard is
     /// dropped.

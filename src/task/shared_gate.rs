@@ -32,10 +32,12 @@ impl<T> SharedGate<T> {
     ///
     /// If a writer panicked inside: what it left may be half done.
     pub fn read<'gate>(&'gate self, task: &'gate Task<'_>) -> ReadGuard<'gate, T> {
+        let came = task.now();
         let has_turn = task.enter(GateId::of(self, self.name), Access::Shared);
         let held = taken(self.name, has_turn, || self.held.read(), || self.held.try_read());
         let guard = ReadGuard { held: Some(held), gate: self, task };
         task.wait_until(Time(self.free_of_writers.load(Ordering::Relaxed)));
+        task.has_waited(self.name, came);
         guard
     }
 
@@ -45,11 +47,13 @@ impl<T> SharedGate<T> {
     ///
     /// As [`read`](SharedGate::read).
     pub fn write<'gate>(&'gate self, task: &'gate Task<'_>) -> WriteGuard<'gate, T> {
+        let came = task.now();
         let has_turn = task.enter(GateId::of(self, self.name), Access::Alone);
         let held = taken(self.name, has_turn, || self.held.write(), || self.held.try_write());
         let guard = WriteGuard { held: Some(held), gate: self, task };
         let free_from = self.free_of_writers.load(Ordering::Relaxed).max(self.free_of_readers.load(Ordering::Relaxed));
         task.wait_until(Time(free_from));
+        task.has_waited(self.name, came);
         guard
     }
 

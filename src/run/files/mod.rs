@@ -27,9 +27,12 @@ pub(super) use precondition::preconditioned;
 use super::engine::Progress;
 use super::error::{InputFault, RunError, RunFault, SetupFault};
 use super::logging::Logging;
+use super::threads::GateWaits;
 use super::windows::WindowsReport;
 use crate::fs::FileSystem;
-use crate::report::{FilesResult, LatencyHistogram, MovedBytes, Percentiles, StageResult, WorkloadResult};
+use crate::report::{
+    FilesResult, GateWaitsResult, LatencyHistogram, MovedBytes, Percentiles, StageResult, WorkloadResult,
+};
 use crate::task::{Costs, Task};
 use crate::time::Time;
 use crate::workload::files::{FileWorkload, Setup};
@@ -121,7 +124,9 @@ impl FilesRun {
         self.windows.forget_times();
         if let Some(files) = &mut self.files {
             files.seconds_counted = None;
-            files.stages.iter_mut().for_each(|stage| stage.seconds = None);
+            for stage in &mut files.stages {
+                (stage.seconds, stage.gate_waits) = (None, Vec::new());
+            }
         }
     }
 }
@@ -163,13 +168,27 @@ pub fn run_files<F: FileSystem>(
             runner.begin_counting();
         }
         let (stage_began, before) = (runner.now_ns(), requests(&lanes));
-        match run.threads {
-            Threads::System(_) => runner.run_stage(number, *stage, &mut lanes, &mut watch),
+        let waits = match run.threads {
+            Threads::System(_) => {
+                runner.run_stage(number, *stage, &mut lanes, &mut watch);
+                GateWaits::default()
+            }
             Threads::Simulated { costs, .. } => runner.simulate_stage(number, *stage, &mut lanes, &mut watch, costs),
-        }
+        };
         let seconds = runner.now_ns().saturating_sub(stage_began) as f64 / 1e9;
         let requests = requests(&lanes) - before;
-        told.push(StageResult { name: stage.name, counted: stage.counted, seconds: Some(seconds), requests });
+        let gate_waits = waits.iter().map(|(gate, waits)| GateWaitsResult {
+            gate,
+            waits: waits.count,
+            seconds: waits.ns as f64 / 1e9,
+        });
+        told.push(StageResult {
+            name: stage.name,
+            counted: stage.counted,
+            seconds: Some(seconds),
+            requests,
+            gate_waits: gate_waits.collect(),
+        });
     }
     // The gates of broken threads must not be entered.
     if !runner.has_broken_threads() {

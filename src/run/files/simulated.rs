@@ -5,14 +5,15 @@ use super::lane::LaneRun;
 use super::runner::{Runner, Watch};
 use crate::fs::FileSystem;
 use crate::run::engine::Progress;
-use crate::run::threads::{Work, run_threads_told};
+use crate::run::threads::{GateWaits, Work, run_threads_told};
 use crate::task::{Costs, Task};
 use crate::time::Time;
 use crate::workload::files::Stage;
 use std::cell::RefCell;
 
 impl<F: FileSystem> Runner<'_, F> {
-    /// All lanes begin at the time that the run has reached. On an interrupt, each ends after its current operation.
+    /// All lanes begin at the time that the run has reached. On an interrupt, each ends after its current operation. Returns
+    /// the waits at gates.
     pub(super) fn simulate_stage(
         &self,
         number: usize,
@@ -20,7 +21,7 @@ impl<F: FileSystem> Runner<'_, F> {
         lanes: &mut [LaneRun<F>],
         watch: &mut Watch<'_>,
         costs: &Costs,
-    ) {
+    ) -> GateWaits {
         let done_before = self.operations();
         watch.begin();
         let watch = RefCell::new(watch);
@@ -37,8 +38,12 @@ impl<F: FileSystem> Runner<'_, F> {
             }
         };
         match run_threads_told(Time(self.now_ns()), costs, lanes.iter_mut().map(work).collect(), &turn) {
-            Ok(end) => self.reach(end),
+            Ok((end, waits)) => {
+                self.reach(end);
+                return waits;
+            }
             Err(fault) => self.break_off(fault),
         }
+        GateWaits::default()
     }
 }

@@ -5,17 +5,21 @@
 //! |---|---|
 //! | `schedule` | who is ready, who goes next, and each thread's place among the others |
 //! | `gates` | who is inside of each gate, and who waits there |
+//! | `gate_waits` | the time that threads have waited at gates |
 //! | `tests` | small programs whose overlap is computed by hand, and random ones |
 //! | `volume_tests` | threads on a volume whose device takes long |
 //!
 //! `docs/threads.md` is the design.
 
+mod gate_waits;
 mod gates;
 mod schedule;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
 mod volume_tests;
+
+pub(super) use gate_waits::GateWaits;
 
 use crate::task::{Costs, Task};
 use crate::time::Time;
@@ -62,16 +66,16 @@ pub enum ThreadsFault {
 /// where they are, and what is behind their gates must not be used any more.
 #[cfg(test)]
 pub(super) fn run_threads<'a>(begin: Time, costs: &'a Costs, works: Vec<Work<'a>>) -> Result<Time, ThreadsFault> {
-    run_threads_told(begin, costs, works, &|_| {})
+    run_threads_told(begin, costs, works, &|_| {}).map(|(end, _)| end)
 }
 
-/// The same; `turn` is told the number of each thread, from 0, before it goes on.
+/// The same, with the waits at gates; `turn` is told the number of each thread, from 0, before it goes on.
 pub(super) fn run_threads_told<'a>(
     begin: Time,
     costs: &'a Costs,
     works: Vec<Work<'a>>,
     turn: &dyn Fn(u32),
-) -> Result<Time, ThreadsFault> {
+) -> Result<(Time, GateWaits), ThreadsFault> {
     let schedule = Schedule::new(begin, works.len() as u32);
     let mut coroutines = Vec::with_capacity(works.len());
     for (work, number) in works.into_iter().zip(0..) {
@@ -85,7 +89,8 @@ pub(super) fn run_threads_told<'a>(
             task.now()
         }));
     }
-    in_scope(coroutines.into_iter(), Vec::new(), (&schedule, turn), begin)
+    let end = in_scope(coroutines.into_iter(), Vec::new(), (&schedule, turn), begin)?;
+    Ok((end, schedule.into_waits()))
 }
 
 type Coroutine<'a> = ScopedCoroutine<'a, (), (), Time>;

@@ -1,5 +1,6 @@
 //! The threads that are ready, in the order of their clocks, and each thread's place among the others.
 
+use super::gate_waits::GateWaits;
 use super::gates::Gates;
 use crate::task::{Access, GateId, Turns};
 use crate::time::Time;
@@ -13,18 +14,24 @@ pub(super) struct Schedule {
     /// The threads that are ready and do not run, with their clocks.
     ready: RefCell<BinaryHeap<Reverse<(Time, u32)>>>,
     gates: RefCell<Gates>,
+    waits: RefCell<GateWaits>,
 }
 
 impl Schedule {
     /// A number of threads, which are ready at `begin`.
     pub fn new(begin: Time, threads: u32) -> Schedule {
         let ready = (0..threads).map(|number| Reverse((begin, number))).collect();
-        Schedule { ready: RefCell::new(ready), gates: RefCell::default() }
+        Schedule { ready: RefCell::new(ready), gates: RefCell::default(), waits: RefCell::default() }
     }
 
     /// The thread that goes next; `None` if none is ready.
     pub fn next(&self) -> Option<u32> {
         self.ready.borrow_mut().pop().map(|Reverse((_, number))| number)
+    }
+
+    /// The waits at gates so far.
+    pub fn into_waits(self) -> GateWaits {
+        self.waits.into_inner()
     }
 
     /// The waits of all threads, in words.
@@ -58,6 +65,10 @@ impl Turns for Place<'_> {
             // Who leaves the gate lets it in, and says when it is ready.
             self.switch.suspend(());
         }
+    }
+
+    fn has_waited(&self, gate: &'static str, ns: u64) {
+        self.schedule.waits.borrow_mut().add(gate, ns);
     }
 
     fn leave(&self, gate: GateId, at: Time) {

@@ -164,10 +164,7 @@ impl Ring {
 
     /// The slots before `to` are home: they can be taken again.
     pub fn recycle(&self, to: u64) {
-        debug_assert!(
-            self.head() <= to && to <= self.checked(),
-            "committed slots are recycled, in order"
-        );
+        debug_assert!(self.head() <= to && to <= self.checked(), "committed slots are recycled, in order");
         self.head.0.store(to, Release);
     }
 }
