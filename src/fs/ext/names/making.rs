@@ -127,12 +127,14 @@ impl Ext {
             directory.was_written(self.wall(task.now()));
             self.store_inode(&handle, directory, true)
         })?;
-        drop((handle, promise));
         let made = file.attributes(self.shape.block_bytes);
         let node = self.nodes.add(file);
         if hold == Hold::Yes {
             node.hold(1);
         }
+        // The handle ends behind no gate: a journal may store its changes then, and others need not wait for that.
+        gates.leave(parent.number);
+        drop((handle, promise));
         Ok(made)
     }
 
@@ -223,11 +225,13 @@ impl Ext {
             file.was_changed(now);
             self.store_inode(&handle, file, true)
         })?;
-        drop((handle, promise));
         if hold == Hold::Yes {
             node.hold(1);
         }
-        Ok(gates.get(node.number).attributes(self.shape.block_bytes))
+        let linked = gates.get(node.number).attributes(self.shape.block_bytes);
+        drop(gates);
+        drop((handle, promise));
+        Ok(linked)
     }
 
     /// Goes through the gate of a file that gets a name. A directory has one name.
@@ -295,8 +299,8 @@ impl Ext {
             self.store_inode(&handle, directory, true)?;
             self.lose_name(&handle, gates.get_mut(node.number), now)
         })?;
-        drop(handle);
         gates.leave(parent.number);
+        drop(handle);
         self.free_if_gone(task, &node, gates.get_mut(node.number))
     }
 

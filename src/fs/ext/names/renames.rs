@@ -100,8 +100,6 @@ impl Ext {
         self.replace(task, &mut gates, from, to, how.whiteout)?;
         if let Some((there, _)) = to.file {
             replaced = self.node(task, there);
-            gates.leave(from.directory);
-            gates.leave(to.directory);
             if let Ok(replaced) = &replaced {
                 self.free_if_gone(task, replaced, gates.get_mut(there))?;
             }
@@ -183,7 +181,7 @@ impl Ext {
         }
     }
 
-    /// Moves a name to one that is free, or whose file loses it.
+    /// Moves a name to one that is free, or whose file loses it. Leaves the gates of both directories.
     fn replace(
         &self,
         task: &Task<'_>,
@@ -227,6 +225,9 @@ impl Ext {
             self.moved(&handle, gates, file, (from.directory, to.directory), now)?;
             self.names_changed(&handle, gates, (from.directory, to.directory), now)
         })?;
+        // Before the handle ends, as where a file is made.
+        gates.leave(from.directory);
+        gates.leave(to.directory);
         drop((handle, promise));
         Ok(())
     }
