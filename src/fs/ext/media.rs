@@ -256,6 +256,12 @@ impl Media {
         self.data.load(Ordering::SeqCst) > self.flushed.load(Ordering::SeqCst)
     }
 
+    /// Lets the device answer writes that are in flight, up to so many bytes, if it can. Nothing here relies on a write
+    /// before the next flush.
+    pub fn write_behind(&self, bytes: u64) {
+        self.device.write_behind(bytes);
+    }
+
     /// Tells the device where the journal lies.
     pub fn set_journal(&self, runs: &[Range<u64>]) -> Result<(), DeviceError> {
         let in_units = |block: u64| block * self.block_bytes as u64 / BLOCK_BYTES;

@@ -77,11 +77,11 @@ impl Ext {
         }
     }
 
-    /// Writes out a piece of the file that waits longest. True if this was all of it, and another waits longest now.
+    /// Writes out a piece of the file that waits longest, of those that no other thread is at. True if this was all of it, and another waits longest now.
     fn write_oldest(&self, task: &Task<'_>) -> Result<bool, VolumeError> {
-        let Some(number) = self.waiting.oldest() else { return Ok(false) };
+        let Some(taken) = self.waiting.take() else { return Ok(false) };
         // One that has left meanwhile was freed, and waits no more.
-        let Ok(node) = self.nodes.get(number) else { return Ok(true) };
+        let Ok(node) = self.nodes.get(taken.number) else { return Ok(true) };
         let mut file = node.gate.write(task);
         if file.is_freed {
             return Ok(true);

@@ -107,6 +107,27 @@ fn tasks_pass_a_gate_in_the_order_of_their_arrival() {
     assert_eq!(*order.borrow(), [('A', Time(10)), ('B', Time(100)), ('E', Time(101))]);
 }
 
+/// A is inside from 10 to 100. B comes at 22 and E at 91: E waits for both.
+#[test]
+fn waits_at_gates_are_counted_by_the_name_of_the_gate() {
+    let costs = FREE.with(Step::Call, 1);
+    let (gate, other) = (Gate::new("log", ()), SharedGate::new("inode", ()));
+    let comes = |comes_at, spends| {
+        let (gate, other) = (&gate, &other);
+        Box::new(move |task: &Task<'_>| {
+            task.wait_until(Time(comes_at));
+            drop(other.read(task));
+            let _inside = gate.enter(task);
+            task.spend(Step::Call, spends);
+        }) as Work<'_>
+    };
+    let threads = vec![comes(91, 1), comes(10, 90), comes(22, 1)];
+    let (end, waits) = run_threads_told(Time::ZERO, &costs, threads, &|_| {}).unwrap();
+    assert_eq!(end, Time(102));
+    let waits: Vec<(&str, u64, u64)> = waits.iter().map(|(gate, waits)| (gate, waits.count, waits.ns)).collect();
+    assert_eq!(waits, [("log", 2, (100 - 22) + (101 - 91))], "nobody waited to read");
+}
+
 #[test]
 fn readers_go_in_together_and_none_overtakes_a_writer_that_waits() {
     let (gate, order) = (SharedGate::new("inode", ()), RefCell::new(Vec::new()));

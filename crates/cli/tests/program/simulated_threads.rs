@@ -41,6 +41,10 @@ fn sixteen_threads_come_out_the_same_each_time_on_every_kind_of_device() {
         let is_timed = !device.ends_with("off");
         assert_eq!(result["seconds_simulated"].as_f64().is_some_and(|seconds| seconds > 0.0), is_timed, "{device}");
         assert_eq!(result["latency_ns"]["read"].is_object(), is_timed, "{device}");
+        // Several threads and one volume behind one gate.
+        let counted = result["stages"].as_array().unwrap().iter().find(|stage| stage["counted"] == true).unwrap();
+        let gates = counted["gate_waits"].as_array().unwrap();
+        assert_eq!(gates.iter().any(|gate| gate["seconds"].as_f64().unwrap() > 0.0), is_timed, "{device}: {gates:?}");
     }
 }
 

@@ -7,7 +7,7 @@ use crate::fs::ext::journal::Handle;
 use crate::fs::volume::{FileKind, VolumeError};
 use crate::task::Task;
 use crate::time::Time;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeSet;
 use std::collections::hash_map::Entry;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,6 +25,8 @@ pub struct Waiting {
 struct Files {
     since: FxHashMap<u32, Time>,
     by_age: BTreeSet<(Time, u32)>,
+    /// Those that a thread writes out.
+    taken: FxHashSet<u32>,
 }
 
 impl Files {
@@ -38,6 +40,21 @@ impl Files {
     /// True if it was there.
     fn remove(&mut self, number: u32) -> bool {
         self.since.remove(&number).is_some_and(|since| self.by_age.remove(&(since, number)))
+    }
+}
+
+/// A file that a thread writes out: others take the next ones.
+pub struct Taken<'w> {
+    waiting: &'w Waiting,
+    pub number: u32,
+    is_own: bool,
+}
+
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        if self.is_own {
+            self.waiting.files().taken.remove(&self.number);
+        }
     }
 }
 
@@ -67,6 +84,21 @@ impl Waiting {
     /// The file that waits longest.
     pub fn oldest(&self) -> Option<u32> {
         self.files().by_age.first().map(|(_, number)| *number)
+    }
+
+    /// The file that waits longest of those that no other thread writes out; if there is none, the one that waits longest.
+    pub fn take(&self) -> Option<Taken<'_>> {
+        let mut files = self.files();
+        let oldest = |is_wanted: &dyn Fn(u32) -> bool| files.by_age.iter().find(|(_, number)| is_wanted(*number));
+        let (number, is_own) = match oldest(&|number| !files.taken.contains(&number)) {
+            Some((_, number)) => (*number, true),
+            None => (oldest(&|_| true)?.1, false),
+        };
+        if is_own {
+            files.taken.insert(number);
+        }
+        drop(files);
+        Some(Taken { waiting: self, number, is_own })
     }
 
     /// Since when the first of them waits.
@@ -144,5 +176,24 @@ mod tests {
         assert_eq!((waiting.all(), waiting.oldest()), (vec![6, 7, 5], Some(6)), "9 did not wait");
         assert!(waiting.files().remove(6) && !waiting.files().remove(6));
         assert_eq!(waiting.first(), Some(Time(30)));
+    }
+
+    /// All threads that had to write something out waited for the same file.
+    #[test]
+    fn threads_write_out_different_files_the_oldest_first() {
+        let waiting = Waiting::default();
+        for (number, since) in [(5, 30), (7, 10), (6, 20)] {
+            waiting.files().add(number, Time(since));
+        }
+        let number = |taken: &Option<Taken<'_>>| taken.as_ref().map(|taken| taken.number);
+        let (first, second) = (waiting.take(), waiting.take());
+        assert_eq!((number(&first), number(&second)), (Some(7), Some(6)));
+        let (third, fourth) = (waiting.take(), waiting.take());
+        assert_eq!((number(&third), number(&fourth)), (Some(5), Some(7)), "all are taken: the oldest again");
+        drop((fourth, second));
+        assert_eq!(number(&waiting.take()), Some(6), "it was not written to its end");
+        drop((first, third));
+        waiting.files().remove(7);
+        assert_eq!(number(&waiting.take()), Some(6));
     }
 }

@@ -17,8 +17,18 @@ pub struct Handle<'j> {
     promised: usize,
     /// Its changes, for a journal that asks when it ends.
     pub(super) done: RefCell<Done>,
-    /// The transaction cannot be closed before this is dropped.
-    pub(super) open: Option<ReadGuard<'j, ()>>,
+    /// The transaction cannot be closed before it has left.
+    pub(super) inside: Inside<'j>,
+}
+
+/// What keeps the transaction of a handle open.
+pub(super) enum Inside<'j> {
+    /// A gate.
+    Gate(#[expect(dead_code, reason = "it is dropped")] ReadGuard<'j, ()>),
+    /// The journal counts its handles, this one in a cell of this number.
+    Cell(usize),
+    /// Nothing any more.
+    Nothing,
 }
 
 /// The changes of a handle, in their order; a block may be there more than once.
@@ -36,9 +46,9 @@ impl<'j> Handle<'j> {
         task: &'j Task<'j>,
         id: TransactionId,
         promised: usize,
-        open: ReadGuard<'j, ()>,
+        inside: Inside<'j>,
     ) -> Handle<'j> {
-        Handle { journal, task, id, promised, done: RefCell::default(), open: Some(open) }
+        Handle { journal, task, id, promised, done: RefCell::default(), inside }
     }
 
     /// A block will be changed, which is in memory. False if it has left memory meanwhile: it must be read again.

@@ -5,6 +5,7 @@
 //! comes for a transaction that somebody else has committed meanwhile is done.
 
 use super::common::{Common, Counts, locked};
+use super::handle::Inside;
 use super::home::Home;
 use super::{Handle, Journal, Log, Logged, Transaction, TransactionId};
 use crate::fs::ext::blocks::Blocks;
@@ -151,7 +152,7 @@ impl Journal for LoggedJournal {
                 if is_first || running.blocks.len() + running.revokes.len() / 64 + running.promised + blocks <= most {
                     running.promised += blocks;
                     running.begun.get_or_insert(task.now());
-                    return Ok(Handle::new(self, task, running.id, blocks, open));
+                    return Ok(Handle::new(self, task, running.id, blocks, Inside::Gate(open)));
                 }
                 running.id
             };

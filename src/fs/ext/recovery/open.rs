@@ -255,6 +255,7 @@ impl Ext {
             )));
         }
         self.journal = Some(journal);
+        self.media.write_behind(self.settings.dirty_bytes / 4);
         Ok(self.mark_superblock(task, true)?)
     }
 

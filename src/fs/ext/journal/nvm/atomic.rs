@@ -2,11 +2,11 @@
 //! slots alone, `shuttle` for the whole journal.
 
 #[cfg(feature = "checked-slots")]
-pub use loom::sync::atomic::{AtomicI64, AtomicU64};
+pub use loom::sync::atomic::{AtomicI64, AtomicU64, fence};
 #[cfg(all(feature = "checked-gates", not(feature = "checked-slots")))]
-pub use shuttle::sync::atomic::{AtomicI64, AtomicU64};
+pub use shuttle::sync::atomic::{AtomicI64, AtomicU64, fence};
 #[cfg(not(any(feature = "checked-gates", feature = "checked-slots")))]
-pub use std::sync::atomic::{AtomicI64, AtomicU64};
+pub use std::sync::atomic::{AtomicI64, AtomicU64, fence};
 
 #[cfg(feature = "checked-gates")]
 pub use shuttle::sync::{Mutex, MutexGuard, atomic::AtomicBool, atomic::AtomicU32, atomic::AtomicUsize};
@@ -42,6 +42,20 @@ pub fn relax(task: &Task<'_>) {
     shuttle::thread::yield_now();
     #[cfg(not(feature = "checked-gates"))]
     std::thread::yield_now();
+}
+
+/// Looks without a pause, in a loop that is seldom long.
+pub const LOOKS: u32 = 1000;
+/// The pause after them.
+pub const PAUSE: Duration = Duration::from_micros(50);
+
+/// Waits until something is so that others see to.
+pub fn wait_until(task: &Task<'_>, mut is_so: impl FnMut() -> bool) {
+    let mut looks = 0;
+    while !is_so() {
+        looks += 1;
+        if looks < LOOKS { relax(task) } else { pause(task, PAUSE) }
+    }
 }
 
 /// Lets others go first in a loop that may be long. No clock runs under a model checker.

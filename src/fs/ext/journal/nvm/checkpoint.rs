@@ -10,7 +10,7 @@
 //!
 //! [`Volume::work`]: crate::fs::volume::Volume::work
 
-use super::atomic::{AtomicBool, AtomicU64, AtomicUsize, Mutex, locked, pause, relax};
+use super::atomic::{AtomicBool, AtomicU64, AtomicUsize, LOOKS, Mutex, PAUSE, locked, pause, relax};
 use super::layout::Record;
 use super::ring::Kept;
 use super::{NvmJournal, Revoked, Scheme};
@@ -26,14 +26,10 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 use std::sync::{Arc, TryLockError};
-use std::time::Duration;
 
 /// Runs, and blocks, that are written at the same time.
 const RUNS_AT_ONCE: usize = 32;
 const BLOCKS_AT_ONCE: usize = 256;
-/// Looks for the end of a round without a pause, and the pause then.
-const LOOKS: u32 = 1000;
-const PAUSE: Duration = Duration::from_micros(50);
 
 /// The state of checkpoints.
 pub(super) struct Checkpoints {

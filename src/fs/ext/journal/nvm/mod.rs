@@ -14,6 +14,7 @@
 //! | file | content |
 //! |---|---|
 //! | `mod` | handles and commits |
+//! | `entrance` | handles go into the running transaction, and out, without a lock |
 //! | `ring` | the slots of a partition, without locks; credits |
 //! | `layout` | what lies in the region |
 //! | `options` | the options of the journal |
@@ -29,6 +30,7 @@ mod checkpoint;
 mod commit_workers;
 #[cfg(all(test, not(any(feature = "checked-gates", feature = "checked-slots"))))]
 mod crashes;
+mod entrance;
 mod layout;
 mod options;
 mod recovery;
@@ -44,6 +46,7 @@ pub use options::{NvmOptions, Scheme};
 pub use recovery::FoundRegion;
 
 use super::common::{Common, Counts};
+use super::handle::Inside;
 use super::{Handle, Journal, TransactionId};
 use crate::device::nvm::Nvm;
 use crate::fs::ext::blocks::Blocks;
@@ -52,9 +55,10 @@ use crate::fs::volume::{Timestamp, VolumeError};
 use crate::label::Content;
 use crate::task::{SharedGate, Step, Task};
 use crate::time::Time;
-use atomic::{AtomicBool, AtomicU32, AtomicU64, Mutex, locked, relax};
+use atomic::{AtomicBool, AtomicU32, AtomicU64, Mutex, locked, relax, wait_until};
 use checkpoint::Checkpoints;
 use commit_workers::CommitWorkers;
+use entrance::Entrance;
 use layout::{Record, Shape, Superblock};
 use ring::{Credits, Ring};
 use std::ops::Range;
@@ -77,7 +81,9 @@ pub struct NvmJournal {
     scheme: Scheme,
     rings: Vec<Ring>,
     credits: Credits,
-    /// Handles are its readers; who closes a transaction is alone.
+    /// Handles are inside; who closes a transaction waits until they have left.
+    entrance: Entrance,
+    /// The same for simulated tasks, which take turns at gates: handles are its readers, who closes is alone.
     open: SharedGate<()>,
     /// The running transaction.
     running: AtomicU32,
@@ -132,6 +138,7 @@ impl NvmJournal {
             scheme: options.scheme,
             rings: (0..shape.partitions).map(|_| Ring::new(shape.slots as usize)).collect(),
             credits: Credits::new(shape.slots),
+            entrance: Entrance::new(),
             open: SharedGate::new("transaction", ()),
             running: AtomicU32::new(next),
             begun: AtomicU64::new(NEVER),
@@ -179,7 +186,19 @@ impl NvmJournal {
     /// Closes a transaction, if it is the running one: waits until its handles have ended, and takes the tails of all
     /// partitions, below which are all of its slots. True if this call has closed it.
     fn close(&self, task: &Task<'_>, id: TransactionId) -> bool {
-        let _alone = self.open.write(task);
+        if task.is_simulated() {
+            let _alone = self.open.write(task);
+            return self.close_alone(task, id);
+        }
+        wait_until(task, || self.entrance.close());
+        wait_until(task, || self.entrance.is_empty());
+        let has_closed = self.close_alone(task, id);
+        self.entrance.open();
+        has_closed
+    }
+
+    /// The same; no handle is inside.
+    fn close_alone(&self, task: &Task<'_>, id: TransactionId) -> bool {
         if self.running() != id {
             return false;
         }
@@ -192,6 +211,22 @@ impl NvmJournal {
         self.running.store(id.next().0, Release);
         self.begun.store(NEVER, Release);
         true
+    }
+
+    /// Goes into the running transaction, which is not closed before [`leave`](NvmJournal::leave).
+    fn enter<'j>(&'j self, task: &'j Task<'j>) -> Inside<'j> {
+        if task.is_simulated() {
+            return Inside::Gate(self.open.read(task));
+        }
+        let cell = Entrance::cell(task);
+        wait_until(task, || self.entrance.enter(cell));
+        Inside::Cell(cell)
+    }
+
+    fn leave(&self, handle: &mut Handle<'_>) {
+        if let Inside::Cell(cell) = std::mem::replace(&mut handle.inside, Inside::Nothing) {
+            self.entrance.leave(cell);
+        }
     }
 
     /// Makes a closed transaction durable: all slots below its cut are complete, and then a record says so. Several
@@ -300,11 +335,11 @@ impl Journal for NvmJournal {
             self.common.check()?;
         }
         task.spend(Step::LineShared, 1);
-        let open = self.open.read(task);
+        let inside = self.enter(task);
         if self.begun.load(Relaxed) == NEVER {
             self.begun.fetch_min(task.now().0, Relaxed);
         }
-        Ok(Handle::new(self, task, self.running(), blocks, open))
+        Ok(Handle::new(self, task, self.running(), blocks, inside))
     }
 
     fn running(&self) -> TransactionId {

@@ -1,4 +1,4 @@
-//! The slots and the credits under a model checker (`loom`), which tries the orders of their atomic operations, and the
+//! The slots, the credits and the entrance under a model checker (`loom`), which tries the orders of their atomic operations, and the
 //! values that a load may see by the memory model.
 //!
 //! A slot's bytes in non-volatile memory are plain memory. Here they are atomics beside the ring that are stored to and
@@ -7,10 +7,11 @@
 //! `CHECKED_PREEMPTIONS` is the most switches of a run away from a thread that could go on (3 if it is not set): with 5, a
 //! model takes more than a minute.
 
+use super::entrance::Entrance;
 use super::ring::{Credits, Entry, Kept, Ring};
 use crate::label::Content;
+use loom::sync::Arc;
 use loom::sync::atomic::AtomicU64;
-use loom::sync::{Arc, RwLock};
 use loom::thread;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -256,22 +257,26 @@ fn credits_are_never_more_than_free_slots() {
 fn a_cut_has_all_slots_of_a_handle_or_none() {
     check(|| {
         let all = Partitions::new();
-        let open = Arc::new(RwLock::new(()));
-        let handles = [0, 1].map(|_| {
-            let (all, open) = (Arc::clone(&all), Arc::clone(&open));
+        let entrance = Arc::new(Entrance::new());
+        let handles = [0, 1].map(|cell| {
+            let (all, entrance) = (Arc::clone(&all), Arc::clone(&entrance));
             thread::spawn(move || {
-                let inside = open.read().unwrap();
+                while !entrance.enter(cell) {
+                    thread::yield_now();
+                }
                 let taken = [0, 1].map(|partition| all.rings[partition].take(1).start);
-                drop(inside);
+                entrance.leave(cell);
                 taken.into_iter().enumerate().for_each(|(partition, index)| all.store(partition, index));
             })
         });
         let mut last = 0;
         for _ in 0..2 {
-            let cut = {
-                let _alone = open.write().unwrap();
-                [0, 1].map(|partition: usize| all.rings[partition].tail())
-            };
+            assert!(entrance.close());
+            while !entrance.is_empty() {
+                thread::yield_now();
+            }
+            let cut = [0, 1].map(|partition: usize| all.rings[partition].tail());
+            entrance.open();
             assert_eq!(cut[0], cut[1], "a handle is cut in two");
             assert!(cut[0] >= last, "a cut before an earlier one");
             last = cut[0];

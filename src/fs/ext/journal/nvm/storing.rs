@@ -41,13 +41,13 @@ impl NvmJournal {
         let reserved = handle.promised() + FOR_REVOKES;
         if std::thread::panicking() {
             self.common.abort("a thread has panicked in the middle of a change");
-            handle.open = None;
+            self.leave(handle);
             self.credits.give_back(reserved, 0);
             return;
         }
         let done = std::mem::take(handle.done.get_mut());
         let taken = self.take_slots(handle.task, handle.id, done);
-        handle.open = None;
+        self.leave(handle);
         self.store_slots(handle.task, handle.id, &taken);
         assert!(taken.len() <= reserved, "{} slots are taken, and {reserved} were reserved", taken.len());
         self.credits.give_back(reserved, taken.len());
