@@ -76,8 +76,9 @@ pub(super) fn run_in_process(
 fn work(volume: &dyn Volume, clock: &(dyn Fn() -> u64 + Sync), stop: &AtomicBool) {
     while !stop.load(Ordering::Relaxed) {
         let task = Task::at(Time(clock()));
-        let next = volume.work(&Call::by_root(&task));
-        if !matches!(next, Ok(Some(next)) if next <= task.now()) {
+        let call = Call::by_root(&task);
+        let next = volume.work(&call);
+        if !volume.watch(&call) && !matches!(next, Ok(Some(next)) if next <= task.now()) {
             std::thread::sleep(PAUSE);
         }
     }

@@ -135,7 +135,7 @@ impl Ext {
             }
         }
         let own = [self.waiting.first(), journal.begun()].into_iter().flatten().min().map(|since| since + every);
-        let now = (self.half_waits() || journal.watch(task)).then(|| task.now());
+        let now = self.half_waits().then(|| task.now());
         Ok([own, below, now].into_iter().flatten().min())
     }
 

@@ -449,6 +449,10 @@ impl Volume for Ext {
         self.turn(call, steps::NONE, |task| self.work_once(task))
     }
 
+    fn watch(&self, call: &Call) -> bool {
+        self.journal().is_ok_and(|journal| journal.watch(call.task))
+    }
+
     fn workers(&self) -> usize {
         self.journal().map_or(1, |journal| journal.workers())
     }

@@ -252,7 +252,13 @@ pub trait Volume: Send + Sync {
     /// next call.
     fn work(&self, call: &Call) -> Result<Option<Time>, VolumeError>;
 
-    /// The number of threads that can do its background work at the same time.
+    /// Lends a thread that has no other work, for a while, to watch over something that other threads wait for. True if it
+    /// is to be lent again at once. Most volumes need none.
+    fn watch(&self, _call: &Call) -> bool {
+        false
+    }
+
+    /// The number of threads that can do its background work, and watch, at the same time.
     fn workers(&self) -> usize {
         1
     }

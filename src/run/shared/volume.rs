@@ -51,6 +51,7 @@ impl Served for MountedVolume {
             volume.sync(&call)?;
         }
         let next = volume.work(&call)?;
+        let next = if volume.watch(&call) { Some(at) } else { next };
         Ok(next.map(|next| if volume.is_changed(&call) { next.min(self.unasked.due()) } else { next }))
     }
 
