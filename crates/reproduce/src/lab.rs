@@ -312,32 +312,6 @@ impl<'a> Lab<'a> {
         Ok(self.run(path, Work::Files(workload), options)?.result)
     }
 
-    /// Runs a file workload on a volume in simulated threads, with the CPU times of the program's table.
-    pub fn run_in_volume_with_cpu(&self, path: &str, expression: &str) -> Result<RunResult, ReproduceError> {
-        let workload = file_workload(&parse_term(expression)?, self.seed)?;
-        Ok(self.run(&DrivePath::read(path)?, Work::Files(workload), RunOptions::default())?.result)
-    }
-
-    /// The directory for files of devices.
-    pub fn devices(&self) -> PathBuf {
-        self.settings.devices.map_or_else(std::env::temp_dir, Path::to_path_buf)
-    }
-
-    /// Runs the program with these arguments, and answers what it printed.
-    pub fn call(&self, arguments: &[String]) -> Result<String, ReproduceError> {
-        self.is_stopped()?;
-        let program = self.settings.program;
-        let output = Command::new(program).args(arguments).stdin(Stdio::null()).output();
-        let output =
-            output.map_err(|error| ReproduceError::failed(format!("cannot run {}: {error}", program.display())))?;
-        self.is_stopped()?;
-        if !output.status.success() {
-            let said = String::from_utf8_lossy(&output.stderr);
-            return Err(ReproduceError::failed(format!("{}: {}", arguments.join(" "), said.trim())));
-        }
-        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
-    }
-
     /// Runs a generator on a path without a file system, one request at a time. With `aging` (bytes, requests), the
     /// path is first written once in order, then this many bytes of the workload are not counted, and then this many
     /// requests are.

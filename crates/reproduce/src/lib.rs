@@ -13,7 +13,6 @@
 //! | `vma` | VM-aware journaling, figures 2 to 5 |
 //! | `sfs` | SFS, table 1, figures 1 and 4 to 14, and two of ours |
 //! | `zns_journal` | journal separation on ZNS, figures 3, 7, 8 and 9 |
-//! | `nvm` | concurrent journaling in partitioned NVM, figures 4 and 5, and six of ours |
 //! | `ext_traffic` | not of a paper: what `ext` writes beside the kernel's ext4 |
 //! | `earlier` | figures of earlier runs |
 //! | `outputs` | writes the results |
@@ -27,7 +26,6 @@ mod error;
 mod ext_traffic;
 mod guest;
 mod lab;
-mod nvm;
 mod outputs;
 mod selection;
 mod sfs;
