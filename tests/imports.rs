@@ -43,7 +43,7 @@ const FRONTS: [Front; 6] = [
     Front {
         root: "crates/reproduce/src/lib.rs",
         rooms: Some(&["device", "fs", "layout", "report", "run", "translation", "workload"]),
-        crates: &[],
+        crates: &["flashpath_kernel"],
     },
     Front {
         root: "crates/cli/src/main.rs",

@@ -18,7 +18,7 @@ use crate::task::Task;
 use crate::time::Time;
 use crate::workload::files::FileWorkload;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
 /// The pause of a background thread that has found nothing to do.
@@ -41,9 +41,12 @@ pub(super) fn run_in_process(
     let new = files.account().map_err(failed_call(path))?;
     let clock = || machine.now_ns();
     let (before, stop) = (OnceLock::new(), AtomicBool::new(false));
+    let working = RwLock::new(());
     let begin_counting = |task: &Task<'_>| {
         // What was written before is not counted later. An error shows again in what follows.
         let _ = files.sync(task);
+        // The counts of a volume and of its devices are read one after the other: a write in between would be in one alone.
+        let _nobody_works = working.write().unwrap_or_else(PoisonError::into_inner);
         let _ = files.account().map(|account| before.get_or_init(|| account));
     };
     let run = FileRun {
@@ -56,7 +59,7 @@ pub(super) fn run_in_process(
     };
     let mut done: FilesRun = std::thread::scope(|scope| {
         for _ in 0..volume.workers() {
-            scope.spawn(|| work(&*volume, &clock, &stop));
+            scope.spawn(|| work(&*volume, &clock, &working, &stop));
         }
         let done = run_files(&files, workload, &run, watch);
         stop.store(true, Ordering::Relaxed);
@@ -73,11 +76,14 @@ pub(super) fn run_in_process(
 }
 
 /// A thread that does background work until the run ends. An error shows again in a call of the run.
-fn work(volume: &dyn Volume, clock: &(dyn Fn() -> u64 + Sync), stop: &AtomicBool) {
+fn work(volume: &dyn Volume, clock: &(dyn Fn() -> u64 + Sync), working: &RwLock<()>, stop: &AtomicBool) {
     while !stop.load(Ordering::Relaxed) {
         let task = Task::at(Time(clock()));
         let call = Call::by_root(&task);
-        let next = volume.work(&call);
+        let next = {
+            let _working = working.read().unwrap_or_else(PoisonError::into_inner);
+            volume.work(&call)
+        };
         if !volume.watch(&call) && !matches!(next, Ok(Some(next)) if next <= task.now()) {
             std::thread::sleep(PAUSE);
         }

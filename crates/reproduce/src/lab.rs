@@ -8,8 +8,8 @@ use flashpath::expression::{Amount, parse_term};
 use flashpath::label::Content;
 use flashpath::report::{RunResult, WriteError, write_file};
 use flashpath::run::{
-    BlockWork, DriveSettings, FileShape, Job, NoMachine, Options, Outcome, Path as DrivePath, Place, Prepared, Replay,
-    RunError, RunOptions, Work, prepare, run,
+    BlockWork, DriveSettings, FileShape, Job, Machine, NoMachine, Options, Outcome, Path as DrivePath, Place, Prepared,
+    Replay, RunError, RunOptions, Work, prepare, run,
 };
 use flashpath::task::CpuTable;
 use flashpath::units::format_size;
@@ -327,18 +327,50 @@ impl<'a> Lab<'a> {
         Ok(self.run(&path, Work::Blocks(work), one_at_a_time(aging))?.result)
     }
 
+    /// Runs a file workload in a new volume on this path in simulated time, with this CPU time.
+    pub fn simulate_files(&self, path: &str, expression: &str, cpu: CpuTable) -> Result<RunResult, ReproduceError> {
+        let workload = file_workload(&parse_term(expression)?, self.seed)?;
+        let options = RunOptions { cpu: Some(cpu), ..RunOptions::default() };
+        Ok(self.run(&DrivePath::read(path)?, Work::Files(workload), options)?.result)
+    }
+
+    /// Runs a file workload in a place in real time, by the machine's clock.
+    pub fn run_files(
+        &self,
+        place: Place<'_>,
+        expression: &str,
+        machine: &dyn Machine,
+    ) -> Result<RunResult, ReproduceError> {
+        let work = Work::Files(file_workload(&parse_term(expression)?, self.seed)?);
+        self.run_in(place, work, RunOptions::default(), machine).map(|outcome| outcome.result)
+    }
+
     fn run(&self, path: &DrivePath, work: Work<'_>, options: RunOptions) -> Result<Outcome, ReproduceError> {
+        self.run_in(Place::Path(path), work, options, &NoMachine)
+    }
+
+    fn run_in(
+        &self,
+        place: Place<'_>,
+        work: Work<'_>,
+        options: RunOptions,
+        machine: &dyn Machine,
+    ) -> Result<Outcome, ReproduceError> {
         self.is_stopped()?;
-        let job = Job { work, place: Place::Path(path), seed: self.seed, options };
-        let outcome = run(job, &NoMachine, &mut |_| !self.stops())?;
+        let outcome = run(Job { work, place, seed: self.seed, options }, machine, &mut |_| !self.stops())?;
         self.is_stopped()?;
         match &outcome.failure {
             None => Ok(outcome),
             Some(error) => {
-                let name = &outcome.result.workload.name;
-                Err(ReproduceError::failed(format!("{} with {name}: {error}", path.text)))
+                let RunResult { path, workload, .. } = &outcome.result;
+                Err(ReproduceError::failed(format!("{path} with {}: {error}", workload.name)))
             }
         }
+    }
+
+    /// The directory for the devices' files, if one was given.
+    pub fn devices(&self) -> Option<&Path> {
+        self.settings.devices
     }
 
     /// The workload of a generator's expression on this many bytes.

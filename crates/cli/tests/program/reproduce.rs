@@ -141,6 +141,70 @@ fn figures_of_sfs_are_made_in_simulation_and_written_in_every_form() {
     assert_eq!(make(&figures[1..2]).figures, made.figures[1..2]);
 }
 
+/// Simulated figures of journals in memory are the same each time, and all three journals do the same work.
+#[test]
+fn figures_of_nvm_are_made_with_simulated_threads() {
+    let bench = Bench::new();
+    let figures = ["nvm-fig4-simulated", "nvm-flash"];
+    let make = || {
+        let answer = bench.flashpath(&[&["reproduce"], &figures[..], &["--scale", "1/256", "--json", "-"]].concat());
+        assert_eq!(answer.code, Some(0), "{answer:?}");
+        serde_json::from_str::<Vec<Reproduction>>(&answer.stdout).unwrap().remove(0)
+    };
+    let made = make();
+    let [throughput, flash] = &made.figures[..] else { panic!("two figures") };
+    assert!(throughput.claims.iter().chain(&flash.claims).all(|claim| claim.ours.is_some()), "{made:?}");
+    let threads: Vec<&str> = throughput.panels[0].groups.iter().map(|(threads, _)| threads.as_str()).collect();
+    assert_eq!(threads, ["1", "2", "4", "8", "16"]);
+    // An fsync waits for the drive with the journal on it, and for no device with the journal in partitioned memory.
+    for (threads, values) in &throughput.panels[1].groups {
+        let [inside, _, partitioned] = values[..] else { panic!("three journals") };
+        assert!(inside.unwrap() > 20.0 * partitioned.unwrap(), "{threads} threads: {values:?}");
+    }
+    // Only the journal inside the volume reaches the flash as journal; content and cause add up to the same.
+    for [by_content, by_cause] in flash.panels.as_chunks::<2>().0 {
+        let row = |panel: &Panel, name: &str| panel.groups.iter().find(|(row, _)| row == name).unwrap().1.clone();
+        let journal = row(by_content, "journal");
+        assert!(journal[0] > Some(0.0) && journal[1..] == [Some(0.0); 2], "{by_content:?}");
+        assert_eq!(row(by_content, "all"), row(by_cause, "all"));
+    }
+    assert_eq!(made.figures, make().figures);
+}
+
+/// The real figure runs with or without the rights for the kernel's ext4, and leaves no file, mount or loop device.
+#[test]
+fn a_figure_of_nvm_is_made_with_real_threads() {
+    let bench = Bench::new();
+    std::fs::create_dir(bench.path("drive")).unwrap();
+    let answer = bench.flashpath(&[
+        "reproduce",
+        "nvm-hash",
+        "nvm-fig4-real",
+        "--scale",
+        "1/256",
+        "--dir",
+        "drive",
+        "--json",
+        "-",
+    ]);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let made = serde_json::from_str::<Vec<Reproduction>>(&answer.stdout).unwrap().remove(0);
+    let is_missing =
+        |what: &str| made.conditions.iter().any(|(name, text)| name == "not measured" && text.contains(what));
+    let [throughput, hash] = &made.figures[..] else { panic!("two figures") };
+    assert_eq!(throughput.panels[0].series, ["JFS", "N-JFS", "O-JFS", "ext4", "ext4, journal in RAM", "tmpfs"]);
+    for (threads, values) in &throughput.panels[0].groups {
+        let is_measured = |values: &[Option<f64>]| values.iter().all(|value| value.is_some_and(|mb_s| mb_s > 0.0));
+        assert!(is_measured(&values[..3]), "{threads} threads: {values:?}");
+        assert!(is_measured(&values[3..5]) || is_missing("ext4"), "{threads} threads: {values:?}");
+        assert!(is_measured(&values[5..]) || is_missing("tmpfs"), "{threads} threads: {values:?}");
+    }
+    assert!(hash.panels[..2].iter().flat_map(|panel| &panel.groups).all(|(_, values)| values[0].is_some()), "{hash:?}");
+    assert_eq!(std::fs::read_dir(bench.path("drive")).unwrap().count(), 0, "the files are removed");
+    let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
+    assert!(!mounts.contains(&bench.path("drive").display().to_string()), "{mounts}");
+}
+
 #[test]
 fn the_papers_figures_are_made_from_captures_that_are_kept() {
     if !can_capture(&["mkfs.ext3"]) {

@@ -1,0 +1,164 @@
+//! Ablations of O-JFS that the paper does not have: Varmail at 16 threads with one choice changed at a time, simulated and
+//! with real threads.
+
+use super::journals::{Journal, Stack};
+use super::loads::Load;
+use super::measured::Measured;
+use super::real::{RealPlace, System};
+use super::simulated::{Wanted, simulate};
+use super::{MOST_THREADS, at_least, panel, ratio};
+use crate::ReproduceError;
+use flashpath::report::figure::{Claim, Figure, Panel};
+
+/// A choice: its name in the figure, and the volume with it.
+type Choice = (&'static str, Stack<'static>);
+
+/// The runs of all choices.
+struct Compared {
+    simulated: Vec<Measured>,
+    real: Vec<Option<Measured>>,
+}
+
+fn compare(
+    place: &RealPlace<'_>,
+    name: &str,
+    simulated: &[Choice],
+    real: &[Choice],
+) -> Result<Compared, ReproduceError> {
+    let expression = Load::Varmail.expression(place.lab, MOST_THREADS);
+    let wanted: Vec<_> = simulated.iter().map(|(_, stack)| Wanted::new(place.lab, stack, expression.clone())).collect();
+    let simulated = simulate(place.lab, &wanted)?;
+    place.lab.progress(&format!("running {name} in real time"));
+    let systems: Vec<_> = real.iter().map(|(_, stack)| System::Ours(*stack)).collect();
+    Ok(Compared { simulated, real: place.measure(&systems, &expression)? })
+}
+
+impl Compared {
+    /// Throughput, simulated and real, and the waits for room in the region.
+    fn panels(&self, simulated: &[Choice], real: &[Choice]) -> Vec<Panel> {
+        let throughput = |title: &str, choices: &[Choice], runs: &mut dyn Iterator<Item = Option<&Measured>>| {
+            let groups = choices.iter().zip(runs);
+            let groups = groups.map(|((name, _), run)| (name.to_string(), vec![run.map(|run| run.mb_s)]));
+            panel(title, &["O-JFS"], groups.collect())
+        };
+        let waits = simulated.iter().zip(&self.simulated).map(|((name, _), run)| {
+            let counts = ["commits that waited for room in the log", "checkpoints", "commits", "flushes"];
+            (name.to_string(), counts.map(|count| Some(run.count(count) as f64)).to_vec())
+        });
+        let waits =
+            panel("counts, simulated", &["waits for room", "checkpoints", "commits", "flushes"], waits.collect());
+        vec![
+            throughput("simulated threads", simulated, &mut self.simulated.iter().map(Some)),
+            throughput("real threads", real, &mut self.real.iter().map(Option::as_ref)),
+            Panel { unit: Some("count".to_string()), ..waits },
+        ]
+    }
+
+    /// Throughput of one choice over another, simulated and real.
+    fn claims(&self, says: &str, place: &str, (one, other): (usize, usize), because: &str) -> Vec<Claim> {
+        let real = |at: usize| self.real.get(at).and_then(Option::as_ref);
+        let limits = |run: Option<&Measured>| run.map(Measured::limits).unwrap_or_default();
+        let claim = |how: &str, one: Option<&Measured>, other| {
+            at_least(&format!("{says}, {how}"), place, 1.0, ratio(one, other), format!("{because}. {}", limits(one)))
+        };
+        vec![
+            claim("simulated threads", self.simulated.get(one), self.simulated.get(other)),
+            claim("real threads", real(one), real(other)),
+        ]
+    }
+}
+
+fn figure(name: &str, title: &str, about: &str, panels: Vec<Panel>, claims: Vec<Claim>) -> Figure {
+    Figure {
+        name: name.to_string(),
+        title: title.to_string(),
+        unit: "MB/s".to_string(),
+        about: format!("Varmail with 16 threads. {about}"),
+        panels,
+        claims,
+    }
+}
+
+const PARTITIONS: [Choice; 5] = [
+    ("1", Stack::partitioned("partitions=1")),
+    ("2", Stack::partitioned("partitions=2")),
+    ("4", Stack::partitioned("partitions=4")),
+    ("8", Stack::partitioned("partitions=8")),
+    ("16", Stack::partitioned("partitions=16")),
+];
+
+/// 1 to 16 partitions.
+pub fn partitions(place: &RealPlace<'_>) -> Result<Figure, ReproduceError> {
+    let compared = compare(place, "nvm-partitions", &PARTITIONS, &PARTITIONS)?;
+    let because = "the simulation charges an atomic addition to a shared line the same with one partition as with 16, and a \
+                   handle adds once for each partition of its blocks; two processors contend for one line in few of the \
+                   additions";
+    let claims =
+        compared.claims("16 partitions over one", "III, derived: partitions disperse contention", (4, 0), because);
+    let about = "The region has the same size with each number of partitions, each of which has a checkpoint thread.";
+    let panels = compared.panels(&PARTITIONS, &PARTITIONS);
+    Ok(figure("nvm-partitions", "The number of partitions", about, panels, claims).over("partitions"))
+}
+
+const CHECKPOINTERS: [Choice; 4] = [
+    ("1 thread", Stack::partitioned("checkpointers=1")),
+    ("8 threads", Stack::partitioned("checkpointers=8")),
+    ("1 thread, each commit", Stack::partitioned("checkpointers=1,scheme=paper")),
+    ("8 threads, each commit", Stack::partitioned("checkpointers=8,scheme=paper")),
+];
+
+/// One and eight checkpoint threads, with either scheme.
+pub fn checkpointers(place: &RealPlace<'_>) -> Result<Figure, ReproduceError> {
+    let compared = compare(place, "nvm-checkpointers", &CHECKPOINTERS, &CHECKPOINTERS)?;
+    let place = "III.2, derived: several threads use the drive's channels";
+    let mut claims = compared.claims("8 checkpoint threads over one", place, (1, 0), "few commits wait for room");
+    let because = "checkpoint threads of one processor each take turns with the workload's";
+    claims.extend(compared.claims("8 over one, a checkpoint of each commit", place, (3, 2), because));
+    let about = "8 partitions. A checkpoint of many commits when a partition is half full, or of each commit in order \
+                 (scheme=paper).";
+    let panels = compared.panels(&CHECKPOINTERS, &CHECKPOINTERS);
+    Ok(figure("nvm-checkpointers", "Checkpoint threads", about, panels, claims))
+}
+
+const HASHES: [Choice; 2] =
+    [("modulo", Stack::partitioned("hash=modulo")), ("multiplicative", Stack::partitioned("hash=multiplicative"))];
+
+/// The paper's modulo, and a multiplicative hash.
+pub fn hashes(place: &RealPlace<'_>) -> Result<Figure, ReproduceError> {
+    let compared = compare(place, "nvm-hash", &HASHES, &HASHES)?;
+    let because = "neighbouring blocks fall on neighbouring partitions by modulo, and on any by the hash";
+    let claims = compared.claims("a multiplicative hash over modulo", "not of the paper", (1, 0), because);
+    let about = "The partition of a block is its number modulo 8, or a multiplicative hash of it.";
+    let panels = compared.panels(&HASHES, &HASHES);
+    Ok(figure("nvm-hash", "The hash of a block", about, panels, claims))
+}
+
+const fn stored(memory: &'static str) -> Stack<'static> {
+    Stack { journal: Journal::OJfs, options: "", memory }
+}
+
+/// The paper's clflush is the last.
+const STORES: [Choice; 4] = [
+    ("non-temporal", stored("persist=nt")),
+    ("clwb", stored("persist=clwb")),
+    ("clflushopt", stored("persist=clflushopt")),
+    ("clflush", stored("persist=clflush")),
+];
+const MEMORIES: [Choice; 3] =
+    [("dram", stored("model=dram")), ("optane", stored("model=optane")), ("cxl", stored("model=cxl"))];
+
+/// The instructions of stores, with real threads; kinds of memory, simulated.
+pub fn stores(place: &RealPlace<'_>) -> Result<Figure, ReproduceError> {
+    let compared = compare(place, "nvm-stores", &MEMORIES, &STORES)?;
+    let (first, last) = (compared.real[0].as_ref(), compared.real[3].as_ref());
+    let claims = vec![at_least(
+        "non-temporal stores over clflush, real threads",
+        "not of the paper, which takes clflush",
+        1.0,
+        ratio(first, last),
+        first.map(Measured::limits).unwrap_or_default(),
+    )];
+    let about = "Real threads differ in the instructions that bring a store to memory. The simulation has no instructions: it \
+                 differs in the memory.";
+    Ok(figure("nvm-stores", "Stores and memories", about, compared.panels(&MEMORIES, &STORES), claims))
+}

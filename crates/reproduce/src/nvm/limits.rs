@@ -1,0 +1,98 @@
+//! What limits the three journals: throughput without one cost at a time, the threads' time by call, and counters.
+
+use super::journals::{Journal, Sizes, Stack};
+use super::loads::Load;
+use super::measured::Measured;
+use super::real::{RealPlace, System};
+use super::simulated::{DRIVE, Wanted, simulate};
+use super::{MOST_THREADS, panel};
+use crate::ReproduceError;
+use flashpath::report::figure::{Figure, Panel};
+use flashpath::task::{CpuTable, Step};
+
+/// A cost that is left out.
+struct Left {
+    name: &'static str,
+    cpu: fn() -> CpuTable,
+    memory: &'static str,
+    drive: &'static str,
+}
+
+fn without(step: Step) -> CpuTable {
+    let table = CpuTable::DEFAULT;
+    CpuTable { costs: table.costs.with(step, 0), ..table }
+}
+
+const COSTS: [Left; 6] = [
+    Left { name: "nothing", cpu: || CpuTable::DEFAULT, memory: "", drive: DRIVE },
+    Left { name: "shared lines", cpu: || without(Step::LineShared), memory: "", drive: DRIVE },
+    Left { name: "stores to slots", cpu: || without(Step::BlockStored), memory: "", drive: DRIVE },
+    Left { name: "all CPU time", cpu: || CpuTable::OFF, memory: "", drive: DRIVE },
+    Left { name: "the memory's times", cpu: || CpuTable::DEFAULT, memory: "model=off", drive: DRIVE },
+    // Not timing=off: a volume without any time has no throughput.
+    Left { name: "the drive's times", cpu: || CpuTable::DEFAULT, memory: "", drive: "conv:read=1ns,write=1ns," },
+];
+
+const CALLS: [&str; 7] = ["fsync", "write", "read", "create", "unlink", "open", "close"];
+
+/// Makes the figure.
+pub fn figure(place: &RealPlace<'_>) -> Result<Figure, ReproduceError> {
+    let (lab, sizes) = (place.lab, Sizes::of(place.lab));
+    let expression = Load::Varmail.expression(lab, MOST_THREADS);
+    let wanted = COSTS.iter().flat_map(|left| Journal::ALL.map(|journal| (left, journal)));
+    let wanted: Vec<Wanted> = wanted
+        .map(|(left, journal)| {
+            let path = Stack { journal, options: "", memory: left.memory }.simulated(&sizes, left.drive);
+            Wanted { path, expression: expression.clone(), cpu: (left.cpu)() }
+        })
+        .collect();
+    let simulated = simulate(lab, &wanted)?;
+    lab.progress("running nvm-limits in real time");
+    let real = place.measure(&System::ALL[..Journal::ALL.len()], &expression)?;
+    let rows = COSTS.iter().zip(simulated.chunks(Journal::ALL.len()));
+    let throughput =
+        rows.map(|(left, runs)| (left.name.to_string(), runs.iter().map(|run| Some(run.mb_s)).collect::<Vec<_>>()));
+    let throughput = panel("throughput without this cost, simulated", &Journal::NAMES, throughput.collect());
+    let simulated: Vec<Option<&Measured>> = simulated.iter().take(Journal::ALL.len()).map(Some).collect();
+    let real: Vec<Option<&Measured>> = real.iter().map(Option::as_ref).collect();
+    Ok(Figure {
+        name: "nvm-limits".to_string(),
+        title: "What limits the three journals".to_string(),
+        unit: "MB/s in simulated time".to_string(),
+        about: "Varmail with 16 threads. The threads' time is that of all threads in the counted stage; what is in no call is \
+                time between calls. The second device of N-JFS takes no time in any simulated row."
+            .to_string(),
+        panels: vec![
+            Panel { axis: Some("left out".to_string()), ..throughput },
+            time("simulated threads: time in calls", &simulated),
+            time("real threads: time in calls", &real),
+            counters("simulated threads: counters", &simulated),
+            counters("real threads: counters", &real),
+        ],
+        claims: Vec::new(),
+    })
+}
+
+fn time(title: &str, runs: &[Option<&Measured>]) -> Panel {
+    let groups = CALLS.map(|call| {
+        let share = |run: &Option<&Measured>| run.map(|run| 100.0 * run.time_in(call));
+        (call.to_string(), runs.iter().map(share).collect())
+    });
+    Panel { unit: Some("% of the threads' time".to_string()), ..panel(title, &Journal::NAMES, groups.to_vec()) }
+}
+
+fn counters(title: &str, runs: &[Option<&Measured>]) -> Panel {
+    let counted = |name: &str, count: &dyn Fn(&Measured) -> f64| {
+        (name.to_string(), runs.iter().map(|run| run.map(count)).collect::<Vec<_>>())
+    };
+    let event = |name: &str, event: &'static str| counted(name, &|run| run.count(event) as f64);
+    let groups = vec![
+        event("commits", "commits"),
+        event("checkpoints", "checkpoints"),
+        event("flushes", "flushes"),
+        event("waits for room in the journal", "commits that waited for room in the log"),
+        event("fences", "nvm_fences"),
+        counted("MB of blocks journalled", &Measured::logged_mb),
+    ];
+    Panel { unit: Some("count".to_string()), ..panel(title, &Journal::NAMES, groups) }
+}

@@ -1,0 +1,57 @@
+//! Runs in simulated time: each thread has a core of its own, and the same seed gives the same result.
+
+use super::journals::{Sizes, Stack};
+use super::measured::Measured;
+use crate::ReproduceError;
+use crate::lab::Lab;
+use flashpath::task::CpuTable;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// The drive of the figures: a conventional device with its default times.
+pub const DRIVE: &str = "conv:";
+
+/// A run to make.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    /// The path.
+    pub path: String,
+    /// The workload.
+    pub expression: String,
+    /// The CPU time that counts.
+    pub cpu: CpuTable,
+}
+
+impl Wanted {
+    /// A workload on a stack with the drive of the figures, and the program's table of CPU time.
+    pub fn new(lab: &Lab, stack: &Stack<'_>, expression: String) -> Wanted {
+        Wanted { path: stack.simulated(&Sizes::of(lab), DRIVE), expression, cpu: CpuTable::DEFAULT }
+    }
+}
+
+/// Makes several runs, as many at once as there are processors. The results are in their order.
+pub fn simulate(lab: &Lab, wanted: &[Wanted]) -> Result<Vec<Measured>, ReproduceError> {
+    let workers = std::thread::available_parallelism().map_or(1, usize::from).min(wanted.len());
+    let next = AtomicUsize::new(0);
+    let made: Vec<Mutex<Option<Result<Measured, ReproduceError>>>> = wanted.iter().map(|_| Mutex::default()).collect();
+    std::thread::scope(|scope| {
+        for _ in 0..workers {
+            scope.spawn(|| {
+                while let Some((wanted, made)) = {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    wanted.get(number).zip(made.get(number))
+                } {
+                    *made.lock().expect("no run panics") = Some(one(lab, wanted));
+                }
+            });
+        }
+    });
+    let made = made.into_iter().map(|made| made.into_inner().expect("no run panics").expect("every run was made"));
+    made.collect()
+}
+
+fn one(lab: &Lab, wanted: &Wanted) -> Result<Measured, ReproduceError> {
+    lab.progress(&format!("simulating {} on {}", wanted.expression, wanted.path));
+    let result = lab.simulate_files(&wanted.path, &wanted.expression, wanted.cpu.clone())?;
+    Measured::of(result).ok_or_else(|| ReproduceError::failed(format!("{} has no times", wanted.path)))
+}
