@@ -183,8 +183,11 @@ impl Shard {
         }
         let mut idle: Vec<(u64, u64)> =
             self.blocks.iter().filter(|(_, entry)| !entry.stays).map(|(block, entry)| (entry.used, *block)).collect();
-        idle.sort_unstable();
-        let gone = &idle[..idle.len().div_ceil(4)];
+        let count = idle.len().div_ceil(4);
+        if count < idle.len() {
+            idle.select_nth_unstable(count);
+        }
+        let gone = &idle[..count];
         for (_, block) in gone {
             self.blocks.remove(block);
         }

@@ -12,7 +12,7 @@ use crate::time::Time;
 use crate::units::BLOCK_BYTES;
 use std::ops::Range;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 const UNIT: usize = BLOCK_BYTES as usize;
 /// Gates for blocks of the device of which a part is written.
@@ -82,7 +82,12 @@ pub struct Media {
     flushed: AtomicU64,
     /// The number of writes after the last one of a file's bytes for its user.
     data: AtomicU64,
+    /// The device copies what it is asked to write, and is handed parts that stay in a processor's cache.
+    is_copied: AtomicBool,
 }
+
+/// Bytes of such a part: the least that a disk file writes past the page cache.
+const COPIED_AT_ONCE: usize = 1 << 20;
 
 impl Media {
     /// A device in blocks of so many bytes. A device of stamps has blocks of 4 KiB.
@@ -92,7 +97,8 @@ impl Media {
         let parts = (0..PART_GATES).map(|_| Gate::new("part of a block", ())).collect();
         let (writes, flushed) = (AtomicU64::new(0), AtomicU64::new(0));
         let (sent, read_blocks, data) = (Mutex::default(), AtomicU64::new(0), AtomicU64::new(0));
-        Media { device, block_bytes, holds_stamps, parts, sent, read_blocks, writes, flushed, data }
+        let is_copied = AtomicBool::new(false);
+        Media { device, block_bytes, holds_stamps, parts, sent, read_blocks, writes, flushed, data, is_copied }
     }
 
     /// The device, to be opened otherwise.
@@ -259,7 +265,32 @@ impl Media {
     /// Lets the device answer writes that are in flight, up to so many bytes, if it can. Nothing here relies on a write
     /// before the next flush.
     pub fn write_behind(&self, bytes: u64) {
-        self.device.write_behind(bytes);
+        self.is_copied.store(self.device.write_behind(bytes), Ordering::Relaxed);
+    }
+
+    /// Writes `count` blocks that lie one behind the other.
+    pub fn write_pages<'p>(
+        &self,
+        task: &Task<'_>,
+        mut first: u64,
+        count: usize,
+        pages: impl Iterator<Item = &'p [u8]>,
+        label: Label,
+    ) -> Result<(), DeviceError> {
+        let most = if self.is_copied.load(Ordering::Relaxed) { COPIED_AT_ONCE / self.block_bytes } else { usize::MAX };
+        let (mut left, mut bytes) = (count, Vec::with_capacity(count.min(most) * self.width()));
+        let mut gathered = 0;
+        for page in pages {
+            bytes.extend_from_slice(page);
+            (left, gathered) = (left - 1, gathered + 1);
+            if gathered == most || left == 0 {
+                self.write(task, first, &bytes, label)?;
+                first += gathered as u64;
+                gathered = 0;
+                bytes.clear();
+            }
+        }
+        Ok(())
     }
 
     /// Tells the device where the journal lies.

@@ -100,9 +100,9 @@ impl Ext {
 
     fn send_pages(&self, task: &Task<'_>, file: &File, blocks: &Range<u64>, place: u64) -> Result<(), VolumeError> {
         let pages = || file.pages.range(blocks.clone()).map(|(_, page)| &page.bytes);
-        let mut bytes = Vec::with_capacity((blocks.end - blocks.start) as usize * self.media.width());
-        pages().for_each(|page| bytes.extend_from_slice(page));
-        let written = self.media.write(task, place, &bytes, Label::host(Content::Data));
+        let count = (blocks.end - blocks.start) as usize;
+        let written =
+            self.media.write_pages(task, place, count, pages().map(|page| &page[..]), Label::host(Content::Data));
         match (&written, &self.pages) {
             (Ok(()), Some(cache)) => {
                 (place..).zip(pages()).for_each(|(block, page)| cache.put(block, Bytes::clone(page)))
