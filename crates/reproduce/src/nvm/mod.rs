@@ -127,8 +127,11 @@ fn conditions(lab: &Lab, load: &str) -> Vec<(String, String)> {
         condition(
             "simulated",
             "a simulation: each thread has a core and a clock of its own, up to 16. CPU time is the program's table, which \
-             `calibrate` measured; an atomic addition to a shared line costs the same whatever the number of threads. The drive \
-             is `conv` with its default times, the memory is `nvm` with model=dram; the second device of N-JFS takes no time"
+             `calibrate` measured. Stores to slots and atomic additions to shared lines are charged, to O-JFS alone, and the same \
+             whatever the number of threads: contention for a line is not modelled. The drive is `conv` with its default times, \
+             the memory is `nvm` with model=dram; the second device of N-JFS takes no time. Beside commits, a checkpoint of JFS \
+             and N-JFS writes 8 blocks at once in one thread, and one of O-JFS up to 256 in each of its threads: nvm-limits shows \
+             how much of a factor that is"
                 .to_string(),
         ),
         condition(
