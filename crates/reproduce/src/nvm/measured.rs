@@ -1,4 +1,4 @@
-//! What is kept of a run.
+//! The part of a run that is kept.
 
 use flashpath::report::RunResult;
 

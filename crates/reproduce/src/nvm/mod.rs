@@ -106,9 +106,10 @@ fn conditions(lab: &Lab, load: &str) -> Vec<(String, String)> {
             "journals",
             format!(
                 "JFS: in the volume; N-JFS: the same journal on a second device of blocks in memory; O-JFS: `ext`'s journal in \
-                 partitioned memory. All are journals of `ext` with data=journal, with {} of journal each, \
+                 partitioned memory. All are journals of `ext` with data=journal, with {} of journal each (JFS {} at most), \
                  {} of dirty bytes, {} of page cache and {} of metadata cache",
                 format_size(sizes.journal_bytes),
+                format_size(journals::MOST_INLINE_BYTES),
                 format_size(sizes.dirty_bytes),
                 format_size(sizes.page_cache_bytes),
                 format_size(sizes.cache_bytes)
