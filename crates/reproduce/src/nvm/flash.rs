@@ -1,4 +1,4 @@
-//! What each journal writes to a drive with flash, by the ledger.
+//! Pages that each journal programs on a drive with flash, by the ledger.
 
 use super::journals::{Journal, Sizes, Stack};
 use super::loads::Load;
@@ -55,7 +55,7 @@ pub fn figure(lab: &Lab) -> Result<Figure, ReproduceError> {
     })
 }
 
-/// What a row is counted by.
+/// The key by which rows are counted.
 type Key = fn(&LedgerRow) -> &str;
 
 fn content(row: &LedgerRow) -> &str {

@@ -36,6 +36,9 @@ const JOURNAL_BYTES: u64 = 1 << 30;
 /// A region of 16 partitions needs 52 MiB.
 const LEAST_JOURNAL_BYTES: u64 = 64 << 20;
 
+/// The most of a journal in the volume: `ext` does not make larger ones, whose inode needs more than four extents.
+pub const MOST_INLINE_BYTES: u64 = 256 << 20;
+
 impl Sizes {
     /// Those of a scale. The journal is the paper's; the rest holds all files of both workloads, as the paper's 768 GB do.
     pub fn of(lab: &Lab) -> Sizes {
@@ -94,7 +97,7 @@ impl Stack<'_> {
         let joined = |options: &str| if options.is_empty() { String::new() } else { format!(",{options}") };
         let (top, bytes) = (sizes.options(&joined(self.options)), sizes.journal_bytes);
         match self.journal {
-            Journal::Jfs => format!("{top},journal-size={bytes}/{volume}"),
+            Journal::Jfs => format!("{top},journal-size={}/{volume}", bytes.min(MOST_INLINE_BYTES)),
             Journal::NJfs => format!("{top},journal-size={bytes}/{volume}+{journal}"),
             Journal::OJfs => format!("{top}/{volume}+nvm:{image}size={bytes}{}", joined(self.memory)),
         }

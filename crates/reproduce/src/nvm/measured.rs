@@ -1,4 +1,4 @@
-//! What is kept of a run.
+//! The part of a run that is kept.
 
 use flashpath::report::RunResult;
 
@@ -59,7 +59,7 @@ impl Measured {
     /// Its limits, by its counts.
     pub fn limits(&self) -> String {
         let percent = |class: &str| format!("{:.0} % in {class}", 100.0 * self.time_in(class));
-        let shares = ["fsync", "write", "create", "read", "unlink"].map(percent).join(", ");
+        let shares = ["fsync", "write", "create", "open", "unlink"].map(percent).join(", ");
         let rooms = self.count("commits that waited for room in the log");
         format!(
             "{shares} of the threads' time; {} commits, {} flushes, {rooms} waits for room, {:.0} MB journalled",

@@ -106,9 +106,10 @@ fn conditions(lab: &Lab, load: &str) -> Vec<(String, String)> {
             "journals",
             format!(
                 "JFS: in the volume; N-JFS: the same journal on a second device of blocks in memory; O-JFS: `ext`'s journal in \
-                 partitioned memory. All are journals of `ext` with data=journal, with {} of journal each, \
+                 partitioned memory. All are journals of `ext` with data=journal, with {} of journal each (JFS {} at most), \
                  {} of dirty bytes, {} of page cache and {} of metadata cache",
                 format_size(sizes.journal_bytes),
+                format_size(journals::MOST_INLINE_BYTES),
                 format_size(sizes.dirty_bytes),
                 format_size(sizes.page_cache_bytes),
                 format_size(sizes.cache_bytes)
@@ -127,8 +128,11 @@ fn conditions(lab: &Lab, load: &str) -> Vec<(String, String)> {
         condition(
             "simulated",
             "a simulation: each thread has a core and a clock of its own, up to 16. CPU time is the program's table, which \
-             `calibrate` measured; an atomic addition to a shared line costs the same whatever the number of threads. The drive \
-             is `conv` with its default times, the memory is `nvm` with model=dram; the second device of N-JFS takes no time"
+             `calibrate` measured. Stores to slots and atomic additions to shared lines are charged, to O-JFS alone, and the same \
+             whatever the number of threads: contention for a line is not modelled. The drive is `conv` with its default times, \
+             the memory is `nvm` with model=dram; the second device of N-JFS takes no time. Beside commits, a checkpoint of JFS \
+             and N-JFS writes 8 blocks at once in one thread, and one of O-JFS up to 256 in each of its threads: nvm-limits shows \
+             how much of a factor that is"
                 .to_string(),
         ),
         condition(

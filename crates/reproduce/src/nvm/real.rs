@@ -68,7 +68,7 @@ pub struct RealPlace<'l> {
     drive: PathBuf,
     /// `None` if the system has no tmpfs where it is expected.
     memory: Option<&'static Path>,
-    /// What is not measured, and why.
+    /// Systems that are not measured, with the reasons.
     missing: RefCell<Vec<String>>,
 }
 

@@ -88,7 +88,9 @@ pub fn simulated(lab: &Lab, load: Load) -> Result<Figure, ReproduceError> {
         name: format!("{}-simulated", load.numbers().figure),
         title: format!("{}, simulated threads", load.title()),
         unit: "MB/s in simulated time".to_string(),
-        about: "A simulation of a core for each thread.".to_string(),
+        about: "A simulation of a core for each thread. The drive bounds all three through their checkpoints: nvm-limits has the \
+                factors with other journals and with one checkpoint thread."
+            .to_string(),
         panels: panels(&Journal::NAMES, &rows),
         claims: claims(load, &rows, "simulated threads"),
     }
