@@ -36,6 +36,21 @@ fn a_new_volume_is_clean_for_e2fsck_whatever_its_size() {
     }
 }
 
+/// The map of such a journal has a block of its own: making it panicked.
+#[test]
+fn a_volume_with_a_large_journal_is_clean_and_works_with_the_kernel() {
+    if !can_mount() {
+        return;
+    }
+    for (megabytes, options) in
+        [(3000, ":journal-size=512M"), (5000, ":journal-size=1G"), (700, ":block=1K,journal-size=256M")]
+    {
+        let image = made(megabytes, options);
+        image.check();
+        works(&image, "", 12, 998);
+    }
+}
+
 /// Random work on a volume; then it is checked, and read by the kernel and by this program again.
 fn works(image: &Image, options: &str, seed: u64, calls: u32) {
     let volume = image.volume(options, Access::IfWhole);

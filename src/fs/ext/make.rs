@@ -13,13 +13,13 @@
 use super::allocation::bits;
 use super::error::OpenExtError;
 use super::format::entries;
-use super::format::extents::{Extent, Node};
+use super::format::extents::{self, Child, Extent, Node, most_entries};
 use super::format::features::{
     DIR_INDEX, DIR_NLINK, EXT_ATTR, EXTENTS, EXTRA_ISIZE, FILETYPE, FLEX_BG, Features, HAS_JOURNAL, HUGE_FILE,
     LARGE_FILE, METADATA_CSUM, SPARSE_SUPER, WIDE,
 };
 use super::format::group::{Descriptor, bitmap_sum, flag as group_flag};
-use super::format::inode::{Inode, Stamp, flag};
+use super::format::inode::{Inode, MAP_BYTES, Stamp, flag};
 use super::format::log::{LogSuperblock, feature};
 use super::format::shape::{JOURNAL, ROOT, Shape};
 use super::format::superblock::{LENGTH, MAGIC, PLACE, Superblock, state};
@@ -352,7 +352,7 @@ impl Maker<'_> {
     }
 
     /// Puts an inode with these runs into the first table.
-    fn put_inode(&mut self, number: u32, mut inode: Inode, runs: &[Range<u64>]) {
+    fn put_inode(&mut self, number: u32, mut inode: Inode, runs: &[Range<u64>]) -> Result<(), OpenExtError> {
         let mut first = 0;
         let mut extents = Vec::new();
         for run in runs {
@@ -362,11 +362,25 @@ impl Maker<'_> {
         let extents: Vec<Extent> = extents;
         inode.add_blocks(first as i64, self.shape.block_bytes);
         inode.set_size(first * self.shape.block_bytes as u64);
-        Node::Leaf(extents).write(inode.map_mut(), false);
+        let leaf = Node::Leaf(extents);
+        if leaf.len() <= most_entries(MAP_BYTES, false) {
+            leaf.write(inode.map_mut(), false);
+        } else {
+            let block = self.take(self.shape.groups / 2, 1)?.start;
+            let mut bytes = vec![0; self.shape.block_bytes];
+            leaf.write(&mut bytes, true);
+            if let Some(seed) = self.shape.checksums.inode_seed(number, inode.generation()) {
+                extents::sum(&mut bytes, seed);
+            }
+            self.blocks.insert(block, bytes);
+            Node::Index(1, vec![Child { first: 0, block }]).write(inode.map_mut(), false);
+            inode.add_blocks(1, self.shape.block_bytes);
+        }
         inode.sum(number, self.shape.checksums);
         let (place, at) = self.place_of_inode(number);
         let block = self.blocks.entry(place).or_insert_with(|| vec![0; self.shape.block_bytes]);
         block[at..at + inode.bytes().len()].copy_from_slice(inode.bytes());
+        Ok(())
     }
 
     /// The journal, in the middle of the volume.
@@ -374,7 +388,6 @@ impl Maker<'_> {
         let mut left = journal_blocks(self.shape.blocks, self.settings);
         let mut runs: Vec<Range<u64>> = Vec::new();
         while left > 0 {
-            // An inode has room for four extents.
             let count = left.min(self.shape.group_blocks / 2).min(32_768);
             let run = self.take(self.shape.groups / 2, count)?;
             left -= count;
@@ -383,16 +396,13 @@ impl Maker<'_> {
                 _ => runs.push(run),
             }
         }
-        if runs.len() > 4 {
-            return Err(OpenExtError::Unsupported("the journal would lie in more than four runs".to_string()));
-        }
         let blocks: u64 = runs.iter().map(|run| run.end - run.start).sum();
         let superblock =
             LogSuperblock::new(self.shape.block_bytes as u32, blocks as u32, LOG_FEATURES, self.superblock.uuid());
         let mut block = superblock.bytes().to_vec();
         block.resize(self.shape.block_bytes, 0);
         self.blocks.insert(runs[0].start, block);
-        self.put_inode(JOURNAL, self.new_inode(FileKind::Regular, 0o600, 1), &runs);
+        self.put_inode(JOURNAL, self.new_inode(FileKind::Regular, 0o600, 1), &runs)?;
         self.copy_journal();
         Ok(NewLog { superblock, runs })
     }
@@ -414,10 +424,10 @@ impl Maker<'_> {
         let kind = entries::kind_number(FileKind::Directory);
         let is_put = entries::put(&mut block, true, LOST_AND_FOUND, b"lost+found", kind);
         debug_assert_eq!(is_put, Ok(true), "an empty directory has room");
-        self.put_directory(ROOT, root, block, (0o755, 3));
+        self.put_directory(ROOT, root, block, (0o755, 3))?;
         let lost = self.take(0, 1)?;
         let block = self.directory(LOST_AND_FOUND, ROOT);
-        self.put_directory(LOST_AND_FOUND, lost, block, (0o700, 2));
+        self.put_directory(LOST_AND_FOUND, lost, block, (0o700, 2))?;
         Ok(())
     }
 
@@ -431,11 +441,17 @@ impl Maker<'_> {
         block
     }
 
-    fn put_directory(&mut self, number: u32, run: Range<u64>, mut block: Vec<u8>, (permissions, links): (u16, u16)) {
+    fn put_directory(
+        &mut self,
+        number: u32,
+        run: Range<u64>,
+        mut block: Vec<u8>,
+        (permissions, links): (u16, u16),
+    ) -> Result<(), OpenExtError> {
         let seed = self.shape.checksums.inode_seed(number, 0).expect("a new volume has checksums");
         entries::sum(&mut block, seed);
         self.blocks.insert(run.start, block);
-        self.put_inode(number, self.new_inode(FileKind::Directory, permissions, links), &[run]);
+        self.put_inode(number, self.new_inode(FileKind::Directory, permissions, links), &[run])
     }
 
     /// Bitmaps, and descriptors with what follows from them.
