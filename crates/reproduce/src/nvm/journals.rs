@@ -36,8 +36,8 @@ const JOURNAL_BYTES: u64 = 1 << 30;
 /// A region of 16 partitions needs 52 MiB.
 const LEAST_JOURNAL_BYTES: u64 = 64 << 20;
 
-/// The most of a journal in the volume: `ext` does not make larger ones, whose inode needs more than four extents.
-pub const MOST_INLINE_BYTES: u64 = 256 << 20;
+/// The most of a journal in the volume: the largest that `journal-size=` takes.
+pub const MOST_INLINE_BYTES: u64 = 1 << 30;
 
 impl Sizes {
     /// Those of a scale. The journal is the paper's; the rest holds all files of both workloads, as the paper's 768 GB do.

@@ -73,10 +73,10 @@ pub struct RealPlace<'l> {
 }
 
 impl<'l> RealPlace<'l> {
-    /// The drive is in the directory of the devices, or in the memory of the system if none is given.
+    /// The drive is in the directory of the devices: with one in memory, a journal on it would cost no flushes.
     pub fn new(lab: &'l Lab<'l>) -> Result<RealPlace<'l>, ReproduceError> {
         let memory = memory();
-        let drive = lab.devices().or(memory).map_or_else(std::env::temp_dir, Path::to_path_buf);
+        let drive = lab.devices().map_or_else(std::env::temp_dir, Path::to_path_buf);
         let missing = RefCell::default();
         Ok(RealPlace { lab, sizes: Sizes::of(lab), drive, memory, missing })
     }
