@@ -12,9 +12,10 @@
 //! | [`report`] | results: ledger, table, JSON, HTML, papers' figures |
 //! | [`layout`] | locates a file system's journal and metadata from its own structures |
 //!
-//! [`units`], [`time`], [`task`], [`label`], [`random`] and [`expression`] are shared by all rooms.
+//! [`units`], [`time`], [`task`], [`label`], [`random`], [`crc`] and [`expression`] are shared by all rooms.
 //! `tests/imports.rs` holds and checks the table of allowed imports.
 
+pub mod crc;
 pub mod expression;
 pub mod label;
 pub mod random;

@@ -2,6 +2,7 @@
 
 use super::machine::Record;
 use super::shape::{MOST_ZONES, ZnsShape};
+use crate::crc;
 use crate::device::ZoneState;
 use crate::device::nand::Latencies;
 use crate::units::BLOCK_BYTES;
@@ -378,7 +379,7 @@ fn table_of(block: &Block) -> &TableBlock {
 
 /// CRC-32C of a structure whose last four bytes are the checksum.
 fn checksum(bytes: &[u8]) -> u32 {
-    crc32c::crc32c(&bytes[..bytes.len() - 4])
+    crc::crc32c(&bytes[..bytes.len() - 4])
 }
 
 const _: () = assert!(MOST_ZONES <= u32::MAX as u64);

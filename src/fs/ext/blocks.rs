@@ -100,11 +100,22 @@ impl Blocks {
     }
 
     /// Sets a block, whatever it was. It stays until it is [released](Blocks::release).
-    pub fn set(&self, block: u64, bytes: Bytes) {
+    pub fn set(&self, block: u64, bytes: &[u8]) {
         let mut shard = self.shard(block);
         // Within the lock: of two changes of a block, the later one has the later version.
         let used = self.tick();
-        shard.put(block, Entry { bytes, used, version: used, stays: true });
+        let known = shard.blocks.get_mut(&block).filter(|entry| entry.bytes.len() == bytes.len());
+        // Its memory is used again if nobody else has it: that is warm, and the allocator is not asked.
+        if let Some(entry) = known
+            && let Some(place) = Arc::get_mut(&mut entry.bytes)
+        {
+            place.copy_from_slice(bytes);
+            let was_idle = !std::mem::replace(&mut entry.stays, true);
+            (entry.used, entry.version) = (used, used);
+            shard.idle -= usize::from(was_idle);
+            return;
+        }
+        shard.put(block, Entry { bytes: bytes.into(), used, version: used, stays: true });
     }
 
     /// Changes a block that is there. It stays until it is released. False if it is not there.
@@ -232,7 +243,7 @@ mod tests {
     #[test]
     fn a_block_that_was_read_can_be_changed_when_those_that_stay_take_all_of_the_room() {
         let blocks = Blocks::new(Some(SHARDS * 16));
-        (0..64 * SHARDS as u64).for_each(|block| blocks.set(block, vec![1; 4].into()));
+        (0..64 * SHARDS as u64).for_each(|block| blocks.set(block, &[1; 4]));
         for block in 10_000..20_000 {
             insert(&blocks, block);
             assert!(block % 5 > 0 || blocks.change(block, |bytes| bytes[1] = 7), "{block}");
@@ -248,7 +259,7 @@ mod tests {
     fn what_was_read_before_a_block_left_is_not_taken_for_the_newest() {
         let blocks = Blocks::new(None);
         let before = blocks.get(3).err().unwrap();
-        blocks.set(3, vec![9; 4].into());
+        blocks.set(3, &[9; 4]);
         blocks.forget(3);
         assert!(blocks.insert(3, vec![0; 4].into(), before).is_none());
     }

@@ -119,7 +119,7 @@ impl Ext {
         let mut ext = Ext::on(media, journal, maker.superblock, settings, mounting)?;
         ext.take_memory(nvm);
         for (block, bytes) in maker.blocks {
-            ext.blocks.set(block, bytes.into());
+            ext.blocks.set(block, &bytes);
             ext.blocks.release(block);
         }
         ext.sum_groups(&task)?;

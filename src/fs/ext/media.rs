@@ -5,6 +5,7 @@
 //! back; a block of a file is its stamp.
 
 use super::error::OpenExtError;
+use crate::crc;
 use crate::device::{Account, BlockDevice, DeviceError, Lba, Medium, Nvm, STAMP_BYTES};
 use crate::label::{Cause, Content, Label, Tally};
 use crate::task::{Gate, Task};
@@ -212,7 +213,7 @@ impl Media {
 
     /// A stamp for each block of metadata.
     fn stamps_of(&self, bytes: &[u8]) -> Vec<u8> {
-        bytes.chunks_exact(self.block_bytes).flat_map(|block| crc32c::crc32c(block).to_le_bytes()).collect()
+        bytes.chunks_exact(self.block_bytes).flat_map(|block| crc::crc32c(block).to_le_bytes()).collect()
     }
 
     /// Writes several runs of blocks, of metadata or of files. Whole blocks of the device are under way at the same time.

@@ -177,7 +177,7 @@ impl Bench {
     }
 
     fn sum(&self) -> f64 {
-        each(|| Ok(black_box(crc32c::crc32c(&self.from[..BLOCK])))).expect("a checksum cannot fail")
+        each(|| Ok(black_box(flashpath::crc::crc32c(&self.from[..BLOCK])))).expect("a checksum cannot fail")
     }
 
     fn store(&mut self) -> f64 {

@@ -35,8 +35,8 @@ impl Ring {
     pub fn store(&mut self, block: &[u8]) {
         let mut header = [0; LINE_BYTES];
         header[..8].copy_from_slice(&self.slot.to_le_bytes());
-        header[8..12].copy_from_slice(&crc32c::crc32c(block).to_le_bytes());
-        let sum = crc32c::crc32c(&header[..LINE_BYTES - 4]);
+        header[8..12].copy_from_slice(&flashpath::crc::crc32c(block).to_le_bytes());
+        let sum = flashpath::crc::crc32c(&header[..LINE_BYTES - 4]);
         header[LINE_BYTES - 4..].copy_from_slice(&sum.to_le_bytes());
         let at = self.slot * SLOT_BYTES;
         self.memory.store(at, &header);

@@ -83,7 +83,7 @@ impl Ext {
         descriptor.flags &= !flag::NO_BLOCKS;
         let (length, checksums) = (self.bitmap_bytes().0, self.shape.checksums);
         descriptor.block_bitmap_sum = bitmap_sum(&bytes[..length], self.shape.descriptor_bytes, checksums).unwrap_or(0);
-        handle.set(descriptor.block_bitmap, Content::Metadata, bytes.into());
+        handle.set(descriptor.block_bitmap, Content::Metadata, &bytes);
         self.store_descriptor(handle, group, descriptor)
     }
 
@@ -98,7 +98,7 @@ impl Ext {
         descriptor.flags &= !flag::NO_INODES;
         let (length, checksums) = (self.bitmap_bytes().1, self.shape.checksums);
         descriptor.inode_bitmap_sum = bitmap_sum(&bytes[..length], self.shape.descriptor_bytes, checksums).unwrap_or(0);
-        handle.set(descriptor.inode_bitmap, Content::Metadata, bytes.into());
+        handle.set(descriptor.inode_bitmap, Content::Metadata, &bytes);
         self.store_descriptor(handle, group, descriptor)
     }
 

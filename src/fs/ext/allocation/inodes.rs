@@ -94,7 +94,7 @@ impl Ext {
         let first = at / in_block * in_block;
         if first >= self.shape.group_inodes - never_used {
             let place = descriptor.inode_table + u64::from(first / in_block);
-            handle.set(place, Content::Metadata, vec![0; self.shape.block_bytes].into());
+            handle.set(place, Content::Metadata, &vec![0; self.shape.block_bytes]);
         }
         Ok(())
     }

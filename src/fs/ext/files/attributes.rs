@@ -174,7 +174,7 @@ impl Ext {
         if let Some(seed) = self.shape.checksums.seed() {
             sum(&mut bytes, place, seed);
         }
-        handle.set(place, Content::Metadata, bytes.into());
+        handle.set(place, Content::Metadata, &bytes);
     }
 
     /// A file has its block of attributes no more; the last one who shares it frees it.

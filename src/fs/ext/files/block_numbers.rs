@@ -52,7 +52,7 @@ impl Ext {
             if next == 0 {
                 let goal = file.goal;
                 next = self.take_map_block(handle, file, goal)?;
-                handle.set(next, Content::Metadata, vec![0; self.shape.block_bytes].into());
+                handle.set(next, Content::Metadata, &vec![0; self.shape.block_bytes]);
                 self.set_number(handle, file, holder, *place, next)?;
             }
             holder = Some(next);
@@ -146,7 +146,7 @@ impl Ext {
         if is_empty {
             self.free_map_block(handle, file, block)?;
         } else if is_changed {
-            handle.set(block, Content::Metadata, numbers.into());
+            handle.set(block, Content::Metadata, &numbers);
         }
         Ok(is_empty)
     }

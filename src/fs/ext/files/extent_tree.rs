@@ -188,7 +188,7 @@ impl Ext {
         if let Some(seed) = self.seed_of(file) {
             sum(&mut bytes, seed);
         }
-        handle.set(place, Content::Metadata, bytes.into());
+        handle.set(place, Content::Metadata, &bytes);
     }
 
     /// Stores the root in the inode; if it does not fit, in a block below it.

@@ -11,6 +11,7 @@ use crate::fs::ext::settings::DataMode;
 use crate::fs::volume::VolumeError;
 use crate::label::Content;
 use crate::task::Task;
+use std::borrow::Cow;
 use std::ops::Range;
 
 /// A part of a write: a block of the file, the bytes in it that are written, and those of the write.
@@ -78,7 +79,7 @@ impl Ext {
         let mut loaded = Vec::new();
         for part in parts(offset, bytes.len(), block).filter(|part| part.within.len() < block) {
             if !file.pages.contains_key(&part.at) {
-                loaded.push((part.at, self.loaded(task, file, part.at)?));
+                loaded.push((part.at, self.loaded(task, file, part.at)?.into()));
             }
         }
         let mut left = missing;
@@ -98,7 +99,7 @@ impl Ext {
                 run_end = part.at + run.count;
             }
             left -= u64::from(run.place.is_none());
-            self.insert_page(file, part.at, self.whole_page(from), run.place.is_none());
+            self.insert_page(file, part.at, self.whole_page(from).into(), run.place.is_none());
         }
         debug_assert_eq!(left, 0, "each promise has a page");
         promise.keep();
@@ -117,10 +118,10 @@ impl Ext {
         file.pages.insert(at, Page { bytes, is_promised });
     }
 
-    /// The page of a block that is written whole: a copy of its bytes, or of those that stand for it.
-    fn whole_page(&self, bytes: &[u8]) -> Bytes {
+    /// The page of a block that is written whole: its bytes, or those that stand for it.
+    fn whole_page<'b>(&self, bytes: &'b [u8]) -> &'b [u8] {
         debug_assert!(bytes.len() >= self.media.width(), "the block is written whole");
-        bytes[..self.media.width()].into()
+        &bytes[..self.media.width()]
     }
 
     /// Puts bytes into a block; of stamps, the first ones stand for it.
@@ -132,7 +133,7 @@ impl Ext {
     }
 
     /// The bytes of a block of a file; what is behind its end is zero.
-    fn loaded(&self, task: &Task<'_>, file: &File, at: u64) -> Result<Bytes, VolumeError> {
+    fn loaded(&self, task: &Task<'_>, file: &File, at: u64) -> Result<Vec<u8>, VolumeError> {
         let mut bytes = vec![0; self.media.width()];
         self.read_blocks(task, file, at, &mut bytes)?;
         let first = at * self.shape.block_bytes as u64;
@@ -140,7 +141,7 @@ impl Ext {
         if !self.media.holds_stamps() && kept < bytes.len() as u64 {
             bytes[kept as usize..].fill(0);
         }
-        Ok(bytes.into())
+        Ok(bytes)
     }
 
     /// Writes into the running transaction.
@@ -158,11 +159,11 @@ impl Ext {
             for part in some {
                 let from = &bytes[part.from.clone()];
                 let page = match part.within.len() == block {
-                    true => self.whole_page(from),
+                    true => Cow::Borrowed(self.whole_page(from)),
                     false => {
                         let mut page = self.loaded(task, file, part.at)?;
-                        self.fill(Bytes::make_mut(&mut page), &part.within, from);
-                        page
+                        self.fill(&mut page, &part.within, from);
+                        Cow::Owned(page)
                     }
                 };
                 filled.push((part.at, page));
@@ -179,7 +180,7 @@ impl Ext {
         &self,
         task: &Task<'_>,
         file: &mut File,
-        pages: Vec<(u64, Bytes)>,
+        pages: Vec<(u64, Cow<'_, [u8]>)>,
         end: u64,
     ) -> Result<(), VolumeError> {
         self.has_logged_data.store(true, std::sync::atomic::Ordering::SeqCst);
@@ -191,7 +192,7 @@ impl Ext {
                 for (place, (_, bytes)) in places.zip(&mut left) {
                     // The newest bytes are in the journal's blocks from here on.
                     self.pages.iter().for_each(|pages| pages.forget(place));
-                    handle.set(place, Content::Data, bytes);
+                    handle.set(place, Content::Data, &bytes);
                 }
             }
             file.stored_size = file.stored_size.max(end);

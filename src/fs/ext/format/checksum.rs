@@ -10,7 +10,7 @@ use super::features::{CSUM_SEED, Features, GDT_CSUM, METADATA_CSUM};
 /// CRC-32C without the complement at its beginning and end, as ext4 and jbd2 chain it.
 pub fn crc32c_raw(seed: u32, bytes: &[u8]) -> u32 {
     // The crate complements before and after.
-    !crc32c::crc32c_append(!seed, bytes)
+    !crate::crc::crc32c_append(!seed, bytes)
 }
 
 /// CRC-16 with the reflected polynomial 0x8005, as group descriptors have it.

@@ -127,7 +127,7 @@ impl World {
 
 fn set(journal: &LoggedJournal, block: u64, byte: u8) {
     let task = Task::at(Time::ZERO);
-    journal.begin(&task, 1).unwrap().set(block, Content::Metadata, vec![byte; BLOCK].into());
+    journal.begin(&task, 1).unwrap().set(block, Content::Metadata, &[byte; BLOCK]);
 }
 
 fn commit(journal: &LoggedJournal) {
@@ -202,7 +202,7 @@ fn a_checkpoint_beside_commits_has_few_blocks_under_way_and_the_last_one_many() 
             let handle = journal.begin(&task, 40).unwrap();
             // A run of 20, and 20 runs of one.
             for block in (0..20).chain((22..62).step_by(2)) {
-                handle.set(block, Content::Data, vec![byte; width].into());
+                handle.set(block, Content::Data, &vec![byte; width]);
             }
         };
         set_all(1);

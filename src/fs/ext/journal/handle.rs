@@ -1,7 +1,6 @@
 //! Handles: changes that are committed together.
 
 use super::{Journal, TransactionId};
-use crate::fs::ext::blocks::Bytes;
 use crate::label::Content;
 use crate::task::{ReadGuard, Task};
 use std::cell::RefCell;
@@ -58,7 +57,7 @@ impl<'j> Handle<'j> {
     }
 
     /// A block is new: whatever it was, these are its bytes.
-    pub fn set(&self, block: u64, content: Content, bytes: Bytes) {
+    pub fn set(&self, block: u64, content: Content, bytes: &[u8]) {
         self.journal.joins(self, block, content);
         self.journal.common().blocks.set(block, bytes);
     }

@@ -37,7 +37,7 @@ impl Ext {
                 BlockKind::Node => index::sum(&mut bytes, false, seed),
             }
         }
-        handle.set(place, Content::Metadata, bytes.into());
+        handle.set(place, Content::Metadata, &bytes);
     }
 
     /// Adds a block to a directory, and says its number and its place. The caller fills it.

@@ -2,6 +2,7 @@
 
 use super::changing::{NAME_BLOCKS, NEW_BLOCKS};
 use super::gates::{Gates, Seen};
+use crate::crc;
 use crate::fs::ext::Ext;
 use crate::fs::ext::files::node::{File, Node, inode_of, number_of};
 use crate::fs::ext::files::placing::MAP_BLOCKS;
@@ -150,7 +151,7 @@ impl Ext {
         }
         // A generation tells files apart that had the same inode, also in checksums of their blocks.
         let count = self.generations.fetch_add(1, Ordering::Relaxed);
-        inode.set_generation(crc32c::crc32c(&[count.to_le_bytes(), now.0.to_le_bytes()].concat()));
+        inode.set_generation(crc::crc32c(&[count.to_le_bytes(), now.0.to_le_bytes()].concat()));
         match new.kind {
             FileKind::CharacterDevice | FileKind::BlockDevice => inode.set_device(new.device),
             FileKind::Regular | FileKind::Directory if self.shape.has_extents() => clear_extents(&mut inode),
@@ -170,7 +171,7 @@ impl Ext {
         let run = self.take_blocks(handle, goal, 1)?;
         let mut bytes = target.to_vec();
         bytes.resize(self.shape.block_bytes, 0);
-        handle.set(run.start, Content::Metadata, bytes.into());
+        handle.set(run.start, Content::Metadata, &bytes);
         self.put_run(handle, file, 0, run, true)
     }
 

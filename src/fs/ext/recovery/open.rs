@@ -279,7 +279,7 @@ impl Ext {
                 // What was read before is older.
                 self.blocks.forget(block);
             } else {
-                self.blocks.set(block, bytes);
+                self.blocks.set(block, &bytes);
             }
         }
         if is_written {

@@ -79,7 +79,7 @@ impl Ext {
                 let mut empty = vec![0; self.shape.block_bytes];
                 orphans::clear(&mut empty, place, seed);
                 let handle = self.begin(task, MAP_BLOCKS)?;
-                handle.set(place, Content::Metadata, empty.into());
+                handle.set(place, Content::Metadata, &empty);
             }
         }
         let mut head = self.head.enter(task);

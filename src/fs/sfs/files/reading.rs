@@ -6,6 +6,7 @@
 //! ([`Sfs::is_unmoved`]); otherwise the block is looked up again. A right checksum at an address that the DAT held when
 //! the read began proves the content of that time.
 
+use crate::crc;
 use crate::fs::sfs::files::attributes::InodeNumber;
 use crate::fs::sfs::media::Media;
 use crate::fs::sfs::media::format::{BLOCK, DIRTY, DatEntry};
@@ -69,7 +70,7 @@ impl PlannedRead {
             done = done.max(media.begin_read(task, run.address, bytes)?);
             for (at, (block, expected)) in (0..).zip(bytes.chunks_exact(width).zip(&run.checksums)) {
                 // The checksum of a stamp is that of its bytes.
-                let found = crc32c::crc32c(block);
+                let found = crc::crc32c(block);
                 if found != *expected {
                     let (place, address) = (run.place + at, run.address + at);
                     wrong.push(WrongBlock { place, address, expected: *expected, found });
@@ -180,7 +181,7 @@ impl Sfs {
                     let waits = self.dirty_blocks.slot(slot);
                     if waits.is_cleaned {
                         let (address, expected) = (waits.before, waits.crc_before);
-                        let found = crc32c::crc32c(block);
+                        let found = crc::crc32c(block);
                         if found != expected {
                             let wrong = WrongBlock { place: first + at, address, expected, found };
                             return Err(self.damaged_block(inode, &wrong));

@@ -15,6 +15,7 @@
 //! anything that is not a partial segment of this volume.
 
 use super::partial_segment::PartialSegment;
+use crate::crc;
 use crate::device::DeviceError;
 use crate::fs::sfs::media::Media;
 use crate::fs::sfs::media::format::{BLOCK, BlockRecord, SUMMARY_MAGIC, SummaryHeader, crc_without, summary_blocks};
@@ -149,7 +150,7 @@ impl<'a> LogReader<'a> {
             let are_read = self.read(partial.segment, part[0].0, &mut bytes).is_ok();
             for ((block, record), bytes) in part.iter().zip(bytes.chunks_exact_mut(BLOCK)) {
                 let is_read = are_read || self.read(partial.segment, *block, bytes).is_ok();
-                if !is_read || crc32c::crc32c(bytes) != record.crc.get() {
+                if !is_read || crc::crc32c(bytes) != record.crc.get() {
                     damaged.insert(*block);
                 }
             }

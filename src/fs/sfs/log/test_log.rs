@@ -1,6 +1,7 @@
 //! A log in memory for tests: segments of 16 blocks, with partial segments, damage and unreadable blocks.
 
 use super::LogReader;
+use crate::crc;
 use crate::device::conv::Conventional;
 use crate::device::{Abilities, Account, BlockDevice, DeviceError, Lba, Medium};
 use crate::fs::sfs::media::Media;
@@ -139,7 +140,7 @@ impl TestPartialSegment {
                 number: (self.first_block + u64::from(block)).into(),
                 inode: 5.into(),
                 place: u64::from(block).into(),
-                crc: crc32c::crc32c(&self.block(block)).into(),
+                crc: crc::crc32c(&self.block(block)).into(),
                 kind: self.kind as u8,
                 group: NO_GROUP,
                 ..BlockRecord::default()

@@ -1,6 +1,7 @@
 //! Writing of partial segments: blocks get their addresses, then are written after their summary.
 
 use super::LogReader;
+use crate::crc;
 use crate::fs::sfs::log::records::RecordsToWrite;
 use crate::fs::sfs::media::BlockRun;
 use crate::fs::sfs::media::format::{
@@ -220,7 +221,7 @@ impl Sfs {
                 }
                 Item::Paged(kind, number) => {
                     let bytes = self.paged(*kind).bytes(*number);
-                    let crc = crc32c::crc32c(&bytes[..]);
+                    let crc = crc::crc32c(&bytes[..]);
                     self.paged(*kind).set_checksum(*number, crc);
                     record.crc = crc.into();
                     buffer.extend_from_slice(&bytes[..width]);
@@ -322,7 +323,7 @@ impl Sfs {
             let old = (waits.before / u64::from(self.media.segment_blocks())) as u32;
             self.log.segments.lose(old, Kind::Data, entry.writes.get(), entry.modified.get());
         }
-        let crc = crc32c::crc32c(self.dirty_blocks.bytes(slot));
+        let crc = crc::crc32c(self.dirty_blocks.bytes(slot));
         if waits.is_cleaned {
             // A cleaned block keeps its version and its checksum, right or wrong.
             entry.crc = waits.crc_before.into();
@@ -373,7 +374,7 @@ impl Sfs {
         }
         entry.address = address.into();
         entry.is_lost = 0;
-        entry.crc = crc32c::crc32c(&block.bytes[..]).into();
+        entry.crc = crc::crc32c(&block.bytes[..]).into();
         self.log.segments.gain(segment, Kind::Metadata, 0, 0);
         self.metadata.dat.set(task, number, &entry)?;
         let record = BlockRecord {

@@ -19,6 +19,7 @@
 //! whose [`Pointer`]s hold their checksums, up to a root in the superblock. All other blocks are virtual: the DAT holds
 //! their addresses and checksums.
 
+use crate::crc;
 use crate::units::BLOCK_BYTES;
 use zerocopy::little_endian::{F64, I64, U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -369,9 +370,9 @@ pub(in crate::fs::sfs) fn blocks_that_fit(room: u32, log_bytes: usize) -> Option
 
 /// The checksum of a structure at the start of a block: over all of `bytes`, with the four at `field` zero.
 pub(in crate::fs::sfs) fn crc_without(bytes: &[u8], field: usize) -> u32 {
-    let crc = crc32c::crc32c(&bytes[..field]);
-    let crc = crc32c::crc32c_append(crc, &[0; 4]);
-    crc32c::crc32c_append(crc, &bytes[field + 4..])
+    let crc = crc::crc32c(&bytes[..field]);
+    let crc = crc::crc32c_append(crc, &[0; 4]);
+    crc::crc32c_append(crc, &bytes[field + 4..])
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 //! until a checkpoint; between checkpoints their changes are in log records. Clean ones can be read again, and are
 //! evicted when there are too many.
 
+use crate::crc;
 use crate::fs::sfs::media::format::{self, Kind};
 use crate::fs::sfs::media::format::{BlockBytes, zeroed};
 use crate::fs::sfs::metadata::paged;
@@ -188,7 +189,7 @@ impl Sfs {
                 paged::check_address(&self.media, "DAT", address)?;
                 self.media.read_metadata(task, address, &mut bytes[..])?;
                 self.counts.read_blocks += 1;
-                let crc = crc32c::crc32c(&bytes[..]);
+                let crc = crc::crc32c(&bytes[..]);
                 if crc != entry.crc.get() {
                     self.counts.events.damaged_blocks += 1;
                     let why = format!(

@@ -6,6 +6,7 @@
 //! Clean pages can be read again. When the limit is reached, a page not used since the last pass is evicted (second
 //! chance).
 
+use crate::crc;
 use crate::fs::sfs::SfsError;
 use crate::fs::sfs::media::Media;
 use crate::fs::sfs::media::format::{BLOCK, BlockBytes, Pointer, Root, zeroed};
@@ -440,7 +441,7 @@ fn read_block(task: &Task<'_>, media: &Media, name: &str, pointer: &Pointer) -> 
     let address = pointer.address.get();
     check_address(media, name, address)?;
     media.read_metadata(task, address, &mut block[..])?;
-    let crc = crc32c::crc32c(&block[..]);
+    let crc = crc::crc32c(&block[..]);
     if crc != pointer.crc.get() {
         let what = format!("a block of the {name} at {address} of the log");
         return Err(SfsError::Damaged {

@@ -5,6 +5,7 @@
 //! section 3.5 about the next allocated segment holds without a check, and a crash loses no block.
 
 use super::{Turns, WriteBack};
+use crate::crc;
 use crate::fs::sfs::log::LogReader;
 use crate::fs::sfs::media::Media;
 use crate::fs::sfs::media::format::{self, BlockBytes, BlockRecord, DIRTY, Kind};
@@ -172,7 +173,7 @@ impl Sfs {
         }
         if self.metadata.blocks.used(number).is_none() {
             self.counts.read_blocks += 1;
-            if crc32c::crc32c(&bytes[..]) != block.crc {
+            if crc::crc32c(&bytes[..]) != block.crc {
                 // No caller receives this error.
                 self.counts.events.damaged_blocks += 1;
                 return Ok(());

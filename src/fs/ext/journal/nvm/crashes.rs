@@ -175,7 +175,7 @@ impl World {
                 Step::Set(blocks, byte) => {
                     let handle = self.journal.begin(&task, blocks.len()).unwrap();
                     for block in blocks {
-                        handle.set(block * STRIDE, Content::Metadata, vec![*byte; BLOCK].into());
+                        handle.set(block * STRIDE, Content::Metadata, &[*byte; BLOCK]);
                         self.now.insert(*block, Some(*byte));
                     }
                 }

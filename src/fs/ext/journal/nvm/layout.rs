@@ -20,6 +20,7 @@
 //! is not taken for anything.
 
 use super::ring::Kept;
+use crate::crc;
 use crate::device::nvm::{LINE_BYTES, Nvm};
 use crate::fs::ext::format::bytes::{le32, le64, put};
 use crate::fs::ext::journal::TransactionId;
@@ -305,9 +306,6 @@ pub fn ranges_of_bytes(data: &[u8]) -> impl Iterator<Item = Range<u64>> + '_ {
     data.chunks_exact(RANGE_BYTES).map(|range| le64(range, 0)..le64(range, 8))
 }
 
-/// Bytes that are summed and stored by turns: the sum is worked out while the memory takes in the piece before.
-const PIECE: usize = 1024;
-
 impl Header {
     /// Stores the slot with its data. It is durable after the next fence.
     pub fn store(&self, nvm: &dyn Nvm, header_at: u64, data_at: u64, data: &[u8]) {
@@ -320,11 +318,9 @@ impl Header {
         put(&mut bytes, 36, self.what.code().to_le_bytes());
         put(&mut bytes, 40, self.generation.to_le_bytes());
         put(&mut bytes, 48, self.length.to_le_bytes());
-        let mut sum = crc32c::crc32c(&bytes);
-        for (number, piece) in data.chunks(PIECE).enumerate() {
-            sum = crc32c::crc32c_append(sum, piece);
-            nvm.store(data_at + (number * PIECE) as u64, piece);
-        }
+        // The processor works out the sum of a block while the memory takes in the one before.
+        let sum = crc::crc32c_append(crc::crc32c(&bytes), data);
+        nvm.store(data_at, data);
         put(&mut bytes, 4, sum.to_le_bytes());
         nvm.store(header_at, &bytes);
     }
@@ -350,7 +346,7 @@ impl Header {
         nvm.read(shape.data(partition, slot), &mut data);
         let said = le32(&bytes, 4);
         put(&mut bytes, 4, [0; 4]);
-        let sum = crc32c::crc32c_append(crc32c::crc32c(&bytes), &data);
+        let sum = crc::crc32c_append(crc::crc32c(&bytes), &data);
         if sum != said {
             return Err(format!("its checksum is {said:08x}, and should be {sum:08x}"));
         }
@@ -370,7 +366,7 @@ impl Header {
 /// Puts the checksum into bytes 4 to 8, which are zero.
 fn seal(bytes: &mut [u8]) {
     debug_assert_eq!(le32(bytes, 4), 0, "nothing else lies there");
-    let sum = crc32c::crc32c(bytes);
+    let sum = crc::crc32c(bytes);
     put(bytes, 4, sum.to_le_bytes());
 }
 
@@ -382,5 +378,5 @@ fn sealed<const N: usize>(mut bytes: [u8; N]) -> [u8; N] {
 fn is_sealed(bytes: &[u8]) -> bool {
     let mut whole = bytes.to_vec();
     put(&mut whole, 4, [0; 4]);
-    crc32c::crc32c(&whole) == le32(bytes, 4)
+    crc::crc32c(&whole) == le32(bytes, 4)
 }

@@ -11,6 +11,7 @@ use super::atomic::locked;
 use super::layout::{Header, MOST_RANGES, ranges_to_bytes};
 use super::ring::{Entry, Kept};
 use super::{FOR_REVOKES, NvmJournal, Revoked};
+use crate::crc;
 use crate::fs::ext::blocks::Bytes;
 use crate::fs::ext::journal::handle::Done;
 use crate::fs::ext::journal::{Handle, TransactionId};
@@ -103,7 +104,7 @@ impl NvmJournal {
             let data: &[u8] = match entry.what {
                 // A block of metadata is a stamp where stamps stand for blocks.
                 Kept::Image(Content::Metadata) if self.common.media.holds_stamps() => {
-                    stamp = crc32c::crc32c(bytes).to_le_bytes();
+                    stamp = crc::crc32c(bytes).to_le_bytes();
                     &stamp
                 }
                 _ => bytes,

@@ -50,7 +50,7 @@ impl World {
         let task = Task::at(Time::ZERO);
         let handle = self.journal.begin(&task, blocks.len()).unwrap();
         for (block, byte) in blocks {
-            handle.set(*block, Content::Metadata, vec![*byte; BLOCK].into());
+            handle.set(*block, Content::Metadata, &[*byte; BLOCK]);
         }
     }
 

@@ -118,7 +118,7 @@ impl Check<'_> {
     /// Changes a block, in memory.
     fn write(&mut self, block: u64, bytes: Vec<u8>) {
         debug_assert_eq!(bytes.len(), self.ext.shape.block_bytes);
-        self.ext.blocks.set(block, bytes.into());
+        self.ext.blocks.set(block, &bytes);
         self.changed.insert(block);
     }
 

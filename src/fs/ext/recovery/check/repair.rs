@@ -200,7 +200,7 @@ impl<'c> Check<'c> {
             let mut block = self.read(place)?.to_vec();
             block[at..at + LENGTH].copy_from_slice(self.superblock.bytes());
             self.ext.media.write(self.task, place, &block, LABEL)?;
-            self.ext.blocks.set(place, block.into());
+            self.ext.blocks.set(place, &block);
             self.ext.media.flush(self.task)?;
             region.emptied().write(&*nvm);
         }
@@ -225,7 +225,7 @@ impl<'c> Check<'c> {
             if writes {
                 self.ext.media.write(self.task, block, &bytes, LABEL)?;
             }
-            self.ext.blocks.set(block, bytes);
+            self.ext.blocks.set(block, &bytes);
         }
         Ok(())
     }

@@ -4,6 +4,7 @@
 use super::super::finding::{Finding, Structure};
 use super::faults::{Mend, Stage, Via};
 use super::{Seen, Survey};
+use crate::crc;
 use crate::fs::sfs::Sfs;
 use crate::fs::sfs::error::SfsError;
 use crate::fs::sfs::files::attribute_blocks;
@@ -234,7 +235,7 @@ impl Sfs {
             Err(error) => return damaged.push((run[0], error.to_string())),
         }
         for (block, bytes) in run.iter().zip(bytes.chunks_exact(width)) {
-            let (found, written) = (crc32c::crc32c(bytes), block.2.crc.get());
+            let (found, written) = (crc::crc32c(bytes), block.2.crc.get());
             if found != written {
                 damaged.push((*block, format!("its checksum is {found:08x}, and should be {written:08x}")));
             }
