@@ -21,8 +21,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
-/// The pause of a background thread that has found nothing to do.
+/// The pause of a background thread that has found nothing to do. It doubles while there is nothing: a journal may ask for
+/// many threads, and looking for work would cost the others more than the work itself.
 const PAUSE: Duration = Duration::from_micros(200);
+const LONGEST_PAUSE: Duration = Duration::from_millis(4);
 
 /// Runs a file workload in the volume on top of `path`, and unmounts it.
 ///
@@ -77,6 +79,7 @@ pub(super) fn run_in_process(
 
 /// A thread that does background work until the run ends. An error shows again in a call of the run.
 fn work(volume: &dyn Volume, clock: &(dyn Fn() -> u64 + Sync), working: &RwLock<()>, stop: &AtomicBool) {
+    let mut pause = PAUSE;
     while !stop.load(Ordering::Relaxed) {
         let task = Task::at(Time(clock()));
         let call = Call::by_root(&task);
@@ -84,8 +87,11 @@ fn work(volume: &dyn Volume, clock: &(dyn Fn() -> u64 + Sync), working: &RwLock<
             let _working = working.read().unwrap_or_else(PoisonError::into_inner);
             volume.work(&call)
         };
-        if !volume.watch(&call) && !matches!(next, Ok(Some(next)) if next <= task.now()) {
-            std::thread::sleep(PAUSE);
+        if volume.watch(&call) || matches!(next, Ok(Some(next)) if next <= task.now()) {
+            pause = PAUSE;
+        } else {
+            std::thread::sleep(pause);
+            pause = (2 * pause).min(LONGEST_PAUSE);
         }
     }
 }

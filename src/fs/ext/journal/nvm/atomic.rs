@@ -45,20 +45,12 @@ pub fn relax(task: &Task<'_>) {
 }
 
 /// Looks without a pause, in a loop that is seldom long.
-pub const LOOKS: u32 = 1000;
+const LOOKS: u32 = 1000;
 /// The pause after them.
-pub const PAUSE: Duration = Duration::from_micros(50);
+const PAUSE: Duration = Duration::from_micros(50);
 
-/// Waits until something is so that others see to.
-pub fn wait_until(task: &Task<'_>, mut is_so: impl FnMut() -> bool) {
-    let mut looks = 0;
-    while !is_so() {
-        looks += 1;
-        if looks < LOOKS { relax(task) } else { pause(task, PAUSE) }
-    }
-}
-
-/// Lets others go first in a loop that may be long. No clock runs under a model checker.
-pub fn pause(task: &Task<'_>, time: Duration) {
-    if cfg!(feature = "checked-gates") { relax(task) } else { std::thread::sleep(time) }
+/// Lets others go first in a loop that has looked so often, and may be long. No clock runs under a model checker.
+pub fn relax_longer(task: &Task<'_>, looks: u32) {
+    let is_long = looks > LOOKS && !cfg!(feature = "checked-gates");
+    if is_long { std::thread::sleep(PAUSE) } else { relax(task) }
 }

@@ -10,7 +10,7 @@
 //!
 //! [`Volume::work`]: crate::fs::volume::Volume::work
 
-use super::atomic::{AtomicBool, AtomicU64, AtomicUsize, LOOKS, Mutex, PAUSE, locked, pause, relax};
+use super::atomic::{AtomicBool, AtomicU64, AtomicUsize, Mutex, locked, relax_longer};
 use super::layout::Record;
 use super::ring::Kept;
 use super::{NvmJournal, Revoked, Scheme};
@@ -263,7 +263,7 @@ impl NvmJournal {
             }
             self.work_on(task, round)?;
             looks += 1;
-            if looks < LOOKS { relax(task) } else { pause(task, PAUSE) }
+            relax_longer(task, looks);
         }
         task.wait_until(Time(round.end.load(Acquire)));
         locked(&round.failure).take().map_or(Ok(()), Err)

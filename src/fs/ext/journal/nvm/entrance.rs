@@ -19,6 +19,16 @@ pub struct Entrance {
     closing: Padded<AtomicU64>,
 }
 
+/// The end of an attempt to go in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entered {
+    Yes,
+    /// It is closed.
+    No,
+    /// It is closed, and who has closed it may have seen the caller inside.
+    AndLeft,
+}
+
 impl Entrance {
     /// It is open, and nobody is inside.
     pub fn new() -> Entrance {
@@ -32,20 +42,29 @@ impl Entrance {
         (std::ptr::from_ref(caller).addr() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) as usize >> 40 & (CELLS - 1)
     }
 
-    /// Goes in, and counts in this cell. False if the entrance is closed.
-    pub fn enter(&self, cell: usize) -> bool {
+    /// Goes in, and counts in this cell, unless the entrance is closed.
+    pub fn enter(&self, cell: usize) -> Entered {
+        if self.is_closing() {
+            return Entered::No;
+        }
         self.inside[cell].0.fetch_add(1, Relaxed);
         fence(SeqCst);
-        if self.closing.0.load(Acquire) == 0 {
-            return true;
+        if !self.is_closing() {
+            return Entered::Yes;
         }
-        self.leave(cell);
-        false
+        self.inside[cell].0.fetch_sub(1, Release);
+        Entered::AndLeft
     }
 
-    /// Goes out.
-    pub fn leave(&self, cell: usize) {
+    /// Goes out. True if somebody closes it, and may wait for that.
+    pub fn leave(&self, cell: usize) -> bool {
         self.inside[cell].0.fetch_sub(1, Release);
+        fence(SeqCst);
+        self.is_closing()
+    }
+
+    fn is_closing(&self) -> bool {
+        self.closing.0.load(Acquire) != 0
     }
 
     /// Closes the entrance; false if another has closed it.

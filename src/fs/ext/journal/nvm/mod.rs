@@ -19,6 +19,7 @@
 //! | `layout` | what lies in the region |
 //! | `options` | the options of the journal |
 //! | `storing` | a handle's blocks into their slots |
+//! | `waiters` | threads that wait for the progress of others |
 //! | `commit_workers` | threads that look at the flags, with `scheme=paper` |
 //! | `checkpoint` | rounds of the checkpoint threads |
 //! | `recovery` | what a region holds after a crash |
@@ -40,6 +41,7 @@ mod ring_models;
 mod storing;
 #[cfg(all(test, not(any(feature = "checked-gates", feature = "checked-slots"))))]
 mod tests;
+mod waiters;
 
 pub use layout::{Hash, Shape as RegionShape, Superblock as RegionSuperblock};
 pub use options::{NvmOptions, Scheme};
@@ -55,16 +57,17 @@ use crate::fs::volume::{Timestamp, VolumeError};
 use crate::label::Content;
 use crate::task::{SharedGate, Step, Task};
 use crate::time::Time;
-use atomic::{AtomicBool, AtomicU32, AtomicU64, Mutex, locked, relax, wait_until};
+use atomic::{AtomicBool, AtomicU32, AtomicU64, Mutex, locked, relax};
 use checkpoint::Checkpoints;
 use commit_workers::CommitWorkers;
-use entrance::Entrance;
+use entrance::{Entered, Entrance};
 use layout::{Record, Shape, Superblock};
 use ring::{Credits, Ring};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64 as Count;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use waiters::Waiters;
 
 /// Nothing has begun.
 const NEVER: u64 = u64::MAX;
@@ -100,6 +103,7 @@ pub struct NvmJournal {
     freed: Mutex<Vec<(TransactionId, Range<u64>)>>,
     checkpoints: Checkpoints,
     commit_workers: CommitWorkers,
+    waiters: Waiters,
     counts: AtomicCounts,
 }
 
@@ -154,6 +158,7 @@ impl NvmJournal {
                 shape.partitions as usize,
             ),
             commit_workers: CommitWorkers::new(options.scheme, shape.partitions),
+            waiters: Waiters::default(),
             counts: AtomicCounts::default(),
         }
     }
@@ -190,10 +195,18 @@ impl NvmJournal {
             let _alone = self.open.write(task);
             return self.close_alone(task, id);
         }
-        wait_until(task, || self.entrance.close());
-        wait_until(task, || self.entrance.is_empty());
+        let mut has_closed_entrance = false;
+        self.waiters.wait_until(task, || {
+            has_closed_entrance = self.running() == id && self.entrance.close();
+            has_closed_entrance || self.running() != id
+        });
+        if !has_closed_entrance {
+            return false;
+        }
+        self.waiters.wait_until(task, || self.entrance.is_empty());
         let has_closed = self.close_alone(task, id);
         self.entrance.open();
+        self.waiters.wake();
         has_closed
     }
 
@@ -219,34 +232,49 @@ impl NvmJournal {
             return Inside::Gate(self.open.read(task));
         }
         let cell = Entrance::cell(task);
-        wait_until(task, || self.entrance.enter(cell));
+        self.waiters.wait_until(task, || match self.entrance.enter(cell) {
+            Entered::Yes => true,
+            Entered::No => false,
+            Entered::AndLeft => {
+                self.waiters.wake();
+                false
+            }
+        });
         Inside::Cell(cell)
     }
 
     fn leave(&self, handle: &mut Handle<'_>) {
-        if let Inside::Cell(cell) = std::mem::replace(&mut handle.inside, Inside::Nothing) {
-            self.entrance.leave(cell);
+        if let Inside::Cell(cell) = std::mem::replace(&mut handle.inside, Inside::Nothing)
+            && self.entrance.leave(cell)
+        {
+            self.waiters.wake();
         }
     }
 
     /// Makes a closed transaction durable: all slots below its cut are complete, and then a record says so. Several
     /// transactions may come to this point at once: one task stores the record, of the last that is complete, for all.
     fn store_commit(&self, task: &Task<'_>, id: TransactionId) -> Result<(), VolumeError> {
+        // Threads that copy into slots wake nobody: there are too many of them, and they end soon.
         while !self.is_durable(id) && self.complete_cut(id).is_none() {
             self.common.check()?;
             relax(task);
         }
         while !self.is_durable(id) {
             self.common.check()?;
-            if self.is_recording.swap(true, AcqRel) {
-                relax(task);
-                continue;
+            let mut records = false;
+            self.waiters.wait_until(task, || {
+                records = !self.is_recording.swap(true, AcqRel);
+                records || self.is_durable(id)
+            });
+            if !records {
+                break;
             }
             let recorded = if self.is_durable(id) { Ok(()) } else { self.record(task, id) };
             if let Err(error) = &recorded {
                 self.common.abort(&format!("a commit of the journal failed: {error}"));
             }
             self.is_recording.store(false, Release);
+            self.waiters.wake();
             recorded?;
         }
         task.wait_until(Time(self.durable_at.load(Acquire)));
@@ -291,10 +319,8 @@ impl NvmJournal {
 
     /// Waits until a closed transaction is durable, which another thread sees to.
     fn wait_for(&self, task: &Task<'_>, id: TransactionId) -> Result<(), VolumeError> {
-        while !self.is_durable(id) {
-            self.common.check()?;
-            relax(task);
-        }
+        self.waiters.wait_until(task, || self.is_durable(id) || self.common.check().is_err());
+        self.common.check()?;
         task.wait_until(Time(self.durable_at.load(Acquire)));
         Ok(())
     }

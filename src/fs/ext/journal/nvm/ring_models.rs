@@ -7,7 +7,7 @@
 //! `CHECKED_PREEMPTIONS` is the most switches of a run away from a thread that could go on (3 if it is not set): with 5, a
 //! model takes more than a minute.
 
-use super::entrance::Entrance;
+use super::entrance::{Entered, Entrance};
 use super::ring::{Credits, Entry, Kept, Ring};
 use crate::label::Content;
 use loom::sync::Arc;
@@ -262,7 +262,7 @@ fn a_cut_has_all_slots_of_a_handle_or_none() {
             let (all, entrance) = (Arc::clone(&all), Arc::clone(&entrance));
             thread::spawn(move || {
                 // The checker follows no endless loop: it gives up where a handle would wait.
-                if !(entrance.enter(cell) || entrance.enter(cell)) {
+                if entrance.enter(cell) != Entered::Yes && entrance.enter(cell) != Entered::Yes {
                     return 0;
                 }
                 let taken = [0, 1].map(|partition| all.rings[partition].take(1).start);
