@@ -269,6 +269,11 @@ impl Media {
         self.is_copied.store(self.device.write_behind(bytes), Ordering::Relaxed);
     }
 
+    /// True if the device answers writes that are in flight.
+    pub fn is_written_behind(&self) -> bool {
+        self.is_copied.load(Ordering::Relaxed)
+    }
+
     /// Writes `count` blocks that lie one behind the other.
     pub fn write_pages<'p>(
         &self,
@@ -278,7 +283,7 @@ impl Media {
         pages: impl Iterator<Item = &'p [u8]>,
         label: Label,
     ) -> Result<(), DeviceError> {
-        let most = if self.is_copied.load(Ordering::Relaxed) { COPIED_AT_ONCE / self.block_bytes } else { usize::MAX };
+        let most = if self.is_written_behind() { COPIED_AT_ONCE / self.block_bytes } else { usize::MAX };
         let (mut left, mut bytes) = (count, Vec::with_capacity(count.min(most) * self.width()));
         let mut gathered = 0;
         for page in pages {

@@ -16,6 +16,9 @@ use std::ops::Range;
 
 /// Bytes of a file that are written at once, and behind its gate if nobody syncs it.
 const AT_ONCE: usize = 4 << 20;
+/// The same where the device answers while a write is in flight: a larger piece gains nothing there, and a writer of the
+/// file waits for the gate that much longer.
+const BEHIND_AT_ONCE: usize = 1 << 20;
 
 impl Ext {
     /// Writes out all that waits of a file, and its inode. The task is behind its gate.
@@ -28,7 +31,7 @@ impl Ext {
         }
     }
 
-    /// Writes out a piece of what waits in a range of a file's blocks, about 4 MiB, and the inode with it if
+    /// Writes out a piece of what waits in a range of a file's blocks, 1 or 4 MiB, and the inode with it if
     /// nothing more waits. Answers the block behind the piece, or the end of the range if nothing waits there any more. The
     /// task is behind the file's gate, and may leave it before the next piece.
     pub fn write_piece(
@@ -38,7 +41,8 @@ impl Ext {
         file: &mut File,
         range: Range<u64>,
     ) -> Result<u64, VolumeError> {
-        let mut left = (AT_ONCE / self.shape.block_bytes) as u64;
+        let at_once = if self.media.is_written_behind() { BEHIND_AT_ONCE } else { AT_ONCE };
+        let mut left = (at_once / self.shape.block_bytes) as u64;
         let (mut at, mut grown) = (range.start, file.stored_size);
         while left > 0 {
             let Some((first, _)) = file.pages.range(at..range.end.max(at)).next() else {
