@@ -16,6 +16,8 @@ mod damaged_mounts;
 mod external;
 #[path = "ext/features.rs"]
 mod features;
+#[path = "ext/flights.rs"]
+mod flights;
 #[path = "ext/huge.rs"]
 mod huge;
 #[path = "ext/image.rs"]

@@ -19,7 +19,7 @@ impl Ext {
     pub fn sync_one(&self, task: &Task<'_>, inode: InodeNumber, what: Durable) -> Result<(), VolumeError> {
         let node = self.node(task, inode_of(inode)?)?;
         let id = {
-            let mut file = node.gate.write(task);
+            let mut file = self.enter_alone(task, &node);
             if file.is_freed {
                 return Err(VolumeError::NotFound);
             }
@@ -62,12 +62,13 @@ impl Ext {
         loop {
             // One that has left meanwhile was freed.
             let Ok(node) = self.nodes.get(number) else { return Ok(()) };
-            let mut file = node.gate.write(task);
-            if file.is_freed {
+            let entered = self.enter_alone(task, &node);
+            if entered.is_freed {
                 return Ok(());
             }
-            let end = *end.get_or_insert_with(|| file.pages.last_key_value().map_or(0, |(last, _)| last + 1));
-            at = self.write_piece(task, &node, &mut file, at..end)?;
+            let end = *end.get_or_insert_with(|| entered.pages.last_key_value().map_or(0, |(last, _)| last + 1));
+            let mut file;
+            (at, file) = self.write_piece_beside(task, &node, entered, at..end)?;
             if at >= end {
                 let stored_size = file.stored_size;
                 self.store_rest(task, &mut file, stored_size)?;
@@ -82,14 +83,15 @@ impl Ext {
         let Some(taken) = self.waiting.take() else { return Ok(false) };
         // One that has left meanwhile was freed, and waits no more.
         let Ok(node) = self.nodes.get(taken.number) else { return Ok(true) };
-        let mut file = node.gate.write(task);
+        let file = self.enter_alone(task, &node);
         if file.is_freed {
             return Ok(true);
         }
         // Not from the beginning: there may be what is written again and again.
         let is_behind = file.pages.range(file.next_out..).next().is_some();
         let from = if is_behind { file.next_out } else { 0 };
-        file.next_out = self.write_piece(task, &node, &mut file, from..u64::MAX)?;
+        let (at, mut file) = self.write_piece_beside(task, &node, file, from..u64::MAX)?;
+        file.next_out = at;
         Ok(file.pages.is_empty())
     }
 
@@ -158,7 +160,7 @@ impl Ext {
 
     /// Frees a file without a name that somebody held: nobody comes any more.
     fn free_held_orphan(&self, task: &Task<'_>, node: &Node) -> Result<(), VolumeError> {
-        let mut file = node.gate.write(task);
+        let mut file = self.enter_alone(task, node);
         if file.inode.links() > 0 || file.is_freed {
             return Ok(());
         }

@@ -106,17 +106,21 @@ impl Ext {
         Ok(file.attributes(self.shape.block_bytes))
     }
 
-    /// Changes a file behind its gate, alone, and with it what the rule says.
+    /// Changes a file behind its gate, alone, and with it what the rule says. A write goes on beside a flight of the file.
     fn alter(
         &self,
         task: &Task<'_>,
         inode: InodeNumber,
+        is_write: bool,
         rule: Option<ChangeRule>,
         alter: impl FnOnce(&mut File) -> Result<(), VolumeError>,
     ) -> Result<(), VolumeError> {
         let node = self.node(task, inode_of(inode)?)?;
-        let mut gates = Gates::new();
-        gates.enter(task, &node)?;
+        let mut gates = Gates::new(self);
+        match is_write {
+            true => gates.enter_to_write(task, &node)?,
+            false => gates.enter(task, &node)?,
+        }
         gates.get(node.number).check_regular()?;
         let change = match rule {
             Some(rule) => rule(&mut Seen { ext: self, task, gates: &gates })?,
@@ -193,7 +197,7 @@ impl Volume for Ext {
     fn change(&self, call: &Call, inode: InodeNumber, rule: ChangeRule) -> Result<Attributes, VolumeError> {
         self.turn(call, steps::CHANGE, |task| {
             let node = self.node(task, inode_of(inode)?)?;
-            let mut gates = Gates::new();
+            let mut gates = Gates::new(self);
             gates.enter(task, &node)?;
             let change = rule(&mut Seen { ext: self, task, gates: &gates })?;
             let file = gates.get_mut(node.number);
@@ -350,7 +354,7 @@ impl Volume for Ext {
             self.check_writable()?;
             let blocks = (bytes.len() as u64).div_ceil(BLOCK_BYTES);
             self.received_blocks.fetch_add(blocks, Ordering::Relaxed);
-            self.alter(task, inode, rule, |file| {
+            self.alter(task, inode, true, rule, |file| {
                 if bytes.is_empty() {
                     return Ok(());
                 }
@@ -372,7 +376,7 @@ impl Volume for Ext {
     ) -> Result<(), VolumeError> {
         self.turn(call, &steps::allocate(offset, length), |task| {
             self.check_writable()?;
-            self.alter(task, inode, rule, |file| {
+            self.alter(task, inode, false, rule, |file| {
                 self.allocate_range(task, file, (offset, length), how)?;
                 file.was_written(self.wall(task.now()));
                 Ok(())
@@ -423,7 +427,7 @@ impl Volume for Ext {
             let is_gone = node.gate.read(task).inode.links() == 0;
             if is_gone {
                 // Another may hold it again meanwhile: then it stays.
-                let mut file = node.gate.write(task);
+                let mut file = self.enter_alone(task, &node);
                 self.free_if_gone(task, &node, &mut file)?;
             }
             Ok(())

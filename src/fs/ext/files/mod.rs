@@ -10,6 +10,7 @@
 //! | `placing` | places for a file's blocks, whichever map it has |
 //! | `writing` | writes, into memory or into the transaction |
 //! | `write_out` | what waits is written |
+//! | `flights` | the same without the file's gate |
 //! | `resizing` | cut off, punched, reserved |
 //! | `storing` | inodes into their table; files that wait |
 //! | `orphans` | files without a name, and such as are being cut off |
@@ -20,6 +21,7 @@ pub mod attributes;
 pub mod block_numbers;
 pub mod changing;
 pub mod extent_tree;
+pub mod flights;
 pub mod freeing;
 pub mod map;
 pub mod node;

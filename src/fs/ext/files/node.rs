@@ -1,6 +1,7 @@
 //! Inodes in memory, each behind its gate.
 
 use crate::fs::ext::blocks::Bytes;
+use crate::fs::ext::files::flights::Flight;
 use crate::fs::ext::format::inode::{Inode, Stamp};
 use crate::fs::ext::format::shape::ROOT;
 use crate::fs::ext::journal::TransactionId;
@@ -84,6 +85,8 @@ pub struct File {
     pub goal: u64,
     /// The block from which the next piece of what waits is written out, unless none waits behind it.
     pub next_out: u64,
+    /// Pages that a thread writes out without the file's gate.
+    pub flight: Option<Arc<Flight>>,
     /// It is freed: the inode may be another file's soon.
     pub is_freed: bool,
 }
@@ -102,6 +105,7 @@ impl File {
             reads: Reads::default(),
             goal: 0,
             next_out: 0,
+            flight: None,
             is_freed: false,
         }
     }

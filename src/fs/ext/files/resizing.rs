@@ -54,6 +54,7 @@ impl Ext {
         blocks: Range<u64>,
         is_cut_off: bool,
     ) -> Result<(), VolumeError> {
+        assert!(file.flight.is_none(), "blocks in flight are not freed");
         let was_orphan = file.is_orphan;
         let mut is_more = true;
         while is_more {

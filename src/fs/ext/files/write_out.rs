@@ -41,6 +41,7 @@ impl Ext {
         file: &mut File,
         range: Range<u64>,
     ) -> Result<u64, VolumeError> {
+        assert!(file.flight.is_none(), "an older page in flight could be written after a newer one");
         let at_once = if self.media.is_written_behind() { BEHIND_AT_ONCE } else { AT_ONCE };
         let mut left = (at_once / self.shape.block_bytes) as u64;
         let (mut at, mut grown) = (range.start, file.stored_size);
@@ -58,13 +59,19 @@ impl Ext {
             at = written.end;
         }
         if file.pages.is_empty() {
-            self.store_rest(task, file, file.inode.size())?;
-            self.waits_no_more(file);
-            node.set_stays(file.is_orphan);
+            self.all_is_written(task, node, file)?;
         } else if grown > file.stored_size {
             self.store_rest(task, file, grown)?;
         }
         Ok(at)
+    }
+
+    /// Puts the inode of a file of which no pages wait any more into its table.
+    pub fn all_is_written(&self, task: &Task<'_>, node: &Node, file: &mut File) -> Result<(), VolumeError> {
+        self.store_rest(task, file, file.inode.size())?;
+        self.waits_no_more(file);
+        node.set_stays(file.is_orphan);
+        Ok(())
     }
 
     /// Puts a file's inode into its table if the table has an older one. The bytes up to `stored_size` are written: what
@@ -86,7 +93,7 @@ impl Ext {
         let blocks = blocks.start..blocks.end.min(blocks.start.saturating_add(run.count.min(most)));
         let blocks = match run.place {
             Some(place) if run.is_written => {
-                self.send_pages(task, file, &blocks, place)?;
+                self.send_run(task, file, &blocks, place)?;
                 blocks
             }
             Some(place) => self.write_reserved(task, file, blocks, place)?,
@@ -102,18 +109,28 @@ impl Ext {
         Ok(blocks)
     }
 
-    fn send_pages(&self, task: &Task<'_>, file: &File, blocks: &Range<u64>, place: u64) -> Result<(), VolumeError> {
-        let pages = || file.pages.range(blocks.clone()).map(|(_, page)| &page.bytes);
-        let count = (blocks.end - blocks.start) as usize;
-        let written =
-            self.media.write_pages(task, place, count, pages().map(|page| &page[..]), Label::host(Content::Data));
+    fn send_run(&self, task: &Task<'_>, file: &File, blocks: &Range<u64>, place: u64) -> Result<(), VolumeError> {
+        let pages = file.pages.range(blocks.clone()).map(|(_, page)| &page.bytes);
+        self.send_pages(task, place, (blocks.end - blocks.start) as usize, pages)
+    }
+
+    /// Writes pages of a file to a run of blocks, and puts them into the cache.
+    pub fn send_pages<'p>(
+        &self,
+        task: &Task<'_>,
+        place: u64,
+        count: usize,
+        pages: impl Iterator<Item = &'p Bytes> + Clone,
+    ) -> Result<(), VolumeError> {
+        let label = Label::host(Content::Data);
+        let written = self.media.write_pages(task, place, count, pages.clone().map(|page| &page[..]), label);
         match (&written, &self.pages) {
             (Ok(()), Some(cache)) => {
-                (place..).zip(pages()).for_each(|(block, page)| cache.put(block, Bytes::clone(page)))
+                (place..).zip(pages).for_each(|(block, page)| cache.put(block, Bytes::clone(page)))
             }
             (Ok(()), None) => {}
             // The device may hold the older bytes, the newer ones or neither.
-            (Err(_), Some(pages)) => (place..place + (blocks.end - blocks.start)).for_each(|block| pages.forget(block)),
+            (Err(_), Some(cache)) => (place..place + count as u64).for_each(|block| cache.forget(block)),
             (Err(_), None) => {}
         }
         Ok(written?)
@@ -134,7 +151,7 @@ impl Ext {
     ) -> Result<Range<u64>, VolumeError> {
         let is_ordered = self.settings.data == DataMode::Ordered;
         if is_ordered {
-            self.send_pages(task, file, &blocks, place)?;
+            self.send_run(task, file, &blocks, place)?;
         }
         let handle = self.begin(task, MAP_BLOCKS)?;
         self.changing(|| {
@@ -144,7 +161,7 @@ impl Ext {
         })?;
         drop(handle);
         if !is_ordered {
-            self.send_pages(task, file, &blocks, place)?;
+            self.send_run(task, file, &blocks, place)?;
         }
         Ok(blocks)
     }
@@ -157,7 +174,7 @@ impl Ext {
         let run = kept.run();
         let blocks = blocks.start..blocks.start + (run.end - run.start);
         if is_ordered {
-            self.send_pages(task, file, &blocks, run.start)?;
+            self.send_run(task, file, &blocks, run.start)?;
         }
         let handle = self.begin(task, 2 * MAP_BLOCKS + super::placing::NUMBERS_AT_ONCE as usize / 8)?;
         self.changing(|| {
@@ -168,7 +185,7 @@ impl Ext {
         })?;
         drop(handle);
         if !is_ordered {
-            self.send_pages(task, file, &blocks, run.start)?;
+            self.send_run(task, file, &blocks, run.start)?;
         }
         Ok(blocks)
     }

@@ -8,23 +8,33 @@ use std::sync::Arc;
 
 /// Files whose gates the task is in, alone.
 pub struct Gates<'g> {
+    ext: &'g Ext,
     files: Vec<WriteGuard<'g, File>>,
 }
 
 impl<'g> Gates<'g> {
-    pub fn new() -> Gates<'g> {
-        Gates { files: Vec::new() }
+    pub fn new(ext: &'g Ext) -> Gates<'g> {
+        Gates { ext, files: Vec::new() }
     }
 
-    /// Goes through the gate of a file, unless it has. Fails if the file is freed.
+    /// Goes through the gate of a file, unless it has, when no flight of the file is under way. Fails if the file is freed.
     pub fn enter(&mut self, task: &'g Task<'_>, node: &'g Arc<Node>) -> Result<(), VolumeError> {
-        if !self.has(node.number) {
-            let file = node.gate.write(task);
-            if file.is_freed {
-                return Err(VolumeError::NotFound);
-            }
-            self.files.push(file);
+        if self.has(node.number) {
+            return Ok(());
         }
+        self.add(self.ext.enter_alone(task, node))
+    }
+
+    /// Goes through the gate of a file that the call writes: beside a flight.
+    pub fn enter_to_write(&mut self, task: &'g Task<'_>, node: &'g Arc<Node>) -> Result<(), VolumeError> {
+        self.add(node.gate.write(task))
+    }
+
+    fn add(&mut self, file: WriteGuard<'g, File>) -> Result<(), VolumeError> {
+        if file.is_freed {
+            return Err(VolumeError::NotFound);
+        }
+        self.files.push(file);
         Ok(())
     }
 

@@ -76,7 +76,7 @@ impl Ext {
         check_name(name)?;
         let parent = self.node(task, inode_of(directory)?)?;
         let there;
-        let mut gates = Gates::new();
+        let mut gates = Gates::new(self);
         gates.enter(task, &parent)?;
         self.check_open(gates.get(parent.number))?;
         let found = self.inode_named(task, gates.get(parent.number), name)?;
@@ -188,7 +188,7 @@ impl Ext {
         let parent = self.node(task, inode_of(directory)?)?;
         let node = self.node(task, inode_of(inode)?)?;
         let there;
-        let mut gates = Gates::new();
+        let mut gates = Gates::new(self);
         gates.enter(task, &parent)?;
         self.check_open(gates.get(parent.number))?;
         let found = self.inode_named(task, gates.get(parent.number), name)?;
@@ -267,7 +267,7 @@ impl Ext {
             expect(clippy::needless_late_init, reason = "its gate is left before it is let go")
         )]
         let node;
-        let mut gates = Gates::new();
+        let mut gates = Gates::new(self);
         gates.enter(task, &parent)?;
         let directory = gates.get(parent.number);
         directory.check_directory()?;

@@ -53,7 +53,7 @@ impl Ext {
         )]
         let files: Vec<Arc<Node>>;
         let replaced;
-        let mut gates = Gates::new();
+        let mut gates = Gates::new(self);
         let [first, second] = match is_across && self.is_within(task, directories[0].number, directories[1].number)? {
             true => [1, 0],
             false => [0, 1],
