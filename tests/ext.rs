@@ -24,6 +24,8 @@ mod huge;
 mod image;
 #[path = "ext/in_use.rs"]
 mod in_use;
+#[path = "ext/kept.rs"]
+mod kept;
 #[path = "ext/nvm.rs"]
 mod nvm;
 #[path = "ext/nvm_regions.rs"]

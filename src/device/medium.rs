@@ -1,7 +1,8 @@
-//! An opened device: of blocks, of zones, or of memory.
+//! An opened device: of blocks, of zones, or of memory; or a monitor.
 
-use super::{Account, BlockDevice, Nvm, ZonedDevice};
+use super::{Account, BlockDevice, Monitor, Nvm, ZonedDevice};
 use crate::units::BLOCK_BYTES;
+use std::sync::Arc;
 
 /// An opened device: of blocks, of zones, or of memory.
 pub enum Medium {
@@ -11,6 +12,8 @@ pub enum Medium {
     Zones(Box<dyn ZonedDevice>),
     /// Bytes in lines, durable after a fence.
     Memory(Box<dyn Nvm>),
+    /// No medium of its own: keeps the memory of a volume's process.
+    Monitor(Arc<dyn Monitor>),
 }
 
 impl Medium {
@@ -20,6 +23,7 @@ impl Medium {
             Medium::Blocks(device) => device.blocks(),
             Medium::Zones(device) => u64::from(device.shape().zones) * device.shape().zone_blocks,
             Medium::Memory(memory) => memory.bytes() / BLOCK_BYTES,
+            Medium::Monitor(_) => 0,
         }
     }
 
@@ -28,7 +32,7 @@ impl Medium {
         match self {
             Medium::Blocks(device) => device.block_width(),
             Medium::Zones(device) => device.block_width(),
-            Medium::Memory(_) => BLOCK_BYTES as usize,
+            Medium::Memory(_) | Medium::Monitor(_) => BLOCK_BYTES as usize,
         }
     }
 
@@ -38,6 +42,7 @@ impl Medium {
             Medium::Blocks(device) => device.is_timed(),
             Medium::Zones(device) => device.is_timed(),
             Medium::Memory(memory) => memory.is_timed(),
+            Medium::Monitor(_) => false,
         }
     }
 
@@ -47,6 +52,7 @@ impl Medium {
             Medium::Blocks(device) => device.account(),
             Medium::Zones(device) => device.account(),
             Medium::Memory(memory) => memory.account(),
+            Medium::Monitor(_) => Account { station: "monitor", ..Account::default() },
         }
     }
 }

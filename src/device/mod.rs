@@ -6,6 +6,7 @@
 //! | `block` | the seam below file systems and front ends: blocks that can be written in any order |
 //! | `zoned` | the seam below dm-zoned: zones, each written in order |
 //! | `memory` | the seam below a journal in memory: bytes in lines, durable after a fence |
+//! | `monitor` | the seam below a journal in the volume's own memory: whoever keeps that when the process dies |
 //! | `medium` | an opened device of any kind |
 //! | `station` | a device of a path: its options, and how it is opened |
 //! | `error` | errors of a device |
@@ -28,6 +29,7 @@ mod error;
 mod lba;
 mod medium;
 mod memory;
+mod monitor;
 pub mod nand;
 pub mod nvm;
 pub mod station;
@@ -46,6 +48,7 @@ pub use error::{DeviceError, ZoneError};
 pub use lba::Lba;
 pub use medium::Medium;
 pub use memory::{LINE_BYTES, Nvm, Survival};
+pub use monitor::{Frame, Monitor, OwnMonitor, Retained};
 pub(crate) use store::Memory;
 pub use store::{Disk, FileDisk, ImageError};
 pub use warning::{Warning, Warnings};

@@ -286,6 +286,6 @@ pub fn only_medium(below: Vec<Medium>) -> Medium {
 pub fn only_blocks(below: Vec<Medium>) -> Box<dyn BlockDevice> {
     match only_medium(below) {
         Medium::Blocks(device) => device,
-        Medium::Zones(_) | Medium::Memory(_) => panic!("the station takes one device of blocks"),
+        Medium::Zones(_) | Medium::Memory(_) | Medium::Monitor(_) => panic!("the station takes one device of blocks"),
     }
 }

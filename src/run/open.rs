@@ -39,6 +39,7 @@ pub(super) fn open_device_recorded(
         Medium::Blocks(device) => Ok(device),
         Medium::Zones(_) => Err(OpenError::no_volume(path, "zones cannot be written in any order")),
         Medium::Memory(_) => Err(OpenError::no_volume(path, "memory has no blocks")),
+        Medium::Monitor(_) => Err(OpenError::no_volume(path, "a monitor has no blocks")),
     }
 }
 

@@ -15,6 +15,8 @@ pub enum Watched {
     Blocks(Blocks),
     Zones(Zones),
     Memory(Memory),
+    /// It stores nothing.
+    Monitor,
 }
 
 impl Watched {
@@ -33,6 +35,7 @@ impl Watched {
                 let memory = Memory(memory.into());
                 (Medium::Memory(Box::new(memory.clone())), Watched::Memory(memory))
             }
+            Medium::Monitor(monitor) => (Medium::Monitor(monitor), Watched::Monitor),
         }
     }
 
@@ -41,6 +44,7 @@ impl Watched {
             Watched::Blocks(device) => device.account(),
             Watched::Zones(device) => device.account(),
             Watched::Memory(memory) => memory.account(),
+            Watched::Monitor => Account::default(),
         }
     }
 

@@ -69,9 +69,9 @@ pub struct Costs {
 
 impl Costs {
     /// The table that `flashpath calibrate --rounds 101` measured on the machine of [`CpuTable::MEASURED_ON`]: medians of
-    /// five runs of a release build, 22 November 2026. `block-stored` is a lower quartile of 23 November: other work took the
-    /// processors meanwhile, at a load of 8. `line-shared` is from a probe of that day; `calibrate` printed 24.
-    pub const MEASURED: Costs = Costs { ns: [12, 97, 16, 34, 281, 189, 54, 70, 975, 494, 130] };
+    /// five runs of a release build, 22 November 2026. `block-summed` and `block-stored` are of 23 November, since checksums and
+    /// stores to memory became faster: `docs/threads.md` says how they were measured, and why `line-shared` is 130.
+    pub const MEASURED: Costs = Costs { ns: [12, 97, 16, 34, 281, 74, 54, 70, 975, 228, 130] };
 
     /// No CPU time at all.
     pub const fn none() -> Costs {

@@ -5,7 +5,7 @@
 
 use crate::image::{Image, call, can_mount, has_e2fsprogs, program};
 use crate::pair::Pair;
-use crate::power_cut::{Disk, Memory, Power};
+use crate::power_cut::{Disk, Keeper, Memory, Power};
 use crate::walk::{assert_same, of_directory, of_volume};
 use flashpath::device::Medium;
 use flashpath::expression::parse_term;
@@ -32,7 +32,7 @@ pub fn settings(data: &str, place: Place, seed: u64) -> ExtSettings {
     let of_memory = match place {
         Place::Memory if seed.is_multiple_of(3) => ",partitions=2,scheme=paper",
         Place::Memory => ",partitions=2,hash=multiplicative",
-        Place::Inline | Place::Device => "",
+        Place::Inline | Place::Device | Place::Monitor => "",
     };
     ExtSettings::read(&parse_term(&format!("ext:data={data},dirty=1M{of_memory}")).unwrap()).unwrap()
 }
@@ -42,6 +42,7 @@ pub struct Disks {
     pub volume: Disk,
     journal: Option<Disk>,
     memory: Option<Memory>,
+    keeper: Option<Keeper>,
 }
 
 /// Where the journal is.
@@ -50,6 +51,8 @@ pub enum Place {
     Inline,
     Device,
     Memory,
+    /// In the volume's own memory, which a monitor keeps.
+    Monitor,
 }
 
 /// Little more than the least for two partitions, so that their slots go round.
@@ -62,7 +65,8 @@ impl Disks {
         let memory = (place == Place::Memory).then(|| Memory::new(power, MEMORY_BYTES));
         let volume = Disk::new(power, BLOCKS, if place == Place::Inline { 0 } else { BLOCKS });
         volume.never_tears(0);
-        Disks { volume, journal, memory }
+        let keeper = (place == Place::Monitor).then(|| Keeper::new(power));
+        Disks { volume, journal, memory, keeper }
     }
 
     fn copy(&self, power: &Power) -> Disks {
@@ -70,13 +74,16 @@ impl Disks {
             volume: self.volume.copy(power),
             journal: self.journal.as_ref().map(|disk| disk.copy(power)),
             memory: self.memory.as_ref().map(|memory| Memory::of(power, memory.contents())),
+            keeper: self.keeper.as_ref().map(|keeper| keeper.copy(power)),
         }
     }
 
     pub fn media(&self) -> Vec<Medium> {
         let disks = [&self.volume].into_iter().chain(&self.journal);
         let disks = disks.map(|disk| Medium::Blocks(Box::new(disk.clone())));
-        disks.chain(self.memory.iter().map(|memory| Medium::Memory(Box::new(memory.clone())))).collect()
+        let memory = self.memory.iter().map(|memory| Medium::Memory(Box::new(memory.clone())));
+        let keeper = self.keeper.iter().map(|keeper| Medium::Monitor(Arc::new(keeper.clone())));
+        disks.chain(memory).chain(keeper).collect()
     }
 
     pub fn lose_power(&self, random: &mut Random) {
@@ -197,8 +204,14 @@ fn crash(data: &str, place: Place, seed: u64) {
     let disks = Disks::new(&power, place);
     let volume = settings.create(disks.media(), &mounting()).unwrap();
     let mut promised = Promised::default();
-    // A store of memory is a small part of a block.
-    power.cut_after(20 + random.below(if place == Place::Memory { 30_000 } else { 1500 }));
+    let operations = match place {
+        Place::Inline | Place::Device => 1500,
+        // A store of memory is a small part of a block.
+        Place::Memory => 30_000,
+        // A commit is one operation, and none writes.
+        Place::Monitor => 300,
+    };
+    power.cut_after(20 + random.below(operations));
     // Of every second volume, checkpoints go on beside commits.
     std::thread::scope(|scope| {
         let background = || while call(|call| volume.work(call)).is_ok() && !power.is_off() {};
@@ -231,7 +244,7 @@ fn crash(data: &str, place: Place, seed: u64) {
     }
     let (theirs, by) = match left {
         // The kernel knows no journal in memory: this program replays once more, and writes nothing.
-        _ if place == Place::Memory => {
+        _ if matches!(place, Place::Memory | Place::Monitor) => {
             let again = settings.open(copy.media(), &mounting(), Access::ReadOnly);
             (of_volume(&*again.unwrap_or_else(|error| panic!("{what}: {error}"))), "replayed again")
         }
@@ -306,6 +319,15 @@ fn after_any_cut_of_power_a_volume_and_its_journal_in_memory_go_together() {
     if has_e2fsprogs() {
         for (at, data) in ["ordered", "journal", "writeback"].into_iter().enumerate() {
             (0..cuts()).for_each(|seed| crash(data, Place::Memory, 10_000 * (1 + at as u64) + seed));
+        }
+    }
+}
+
+#[test]
+fn after_any_death_of_the_process_its_volume_and_the_memory_that_a_monitor_keeps_go_together() {
+    if has_e2fsprogs() {
+        for (at, data) in ["ordered", "journal", "writeback"].into_iter().enumerate() {
+            (0..cuts()).for_each(|seed| crash(data, Place::Monitor, 20_000 * (1 + at as u64) + seed));
         }
     }
 }

@@ -16,7 +16,8 @@
 use flashpath::device::nvm::lines::Lines;
 use flashpath::device::nvm::{Nvm, Survival};
 use flashpath::device::{
-    Abilities, Account, BlockDevice, DeviceError, Lba, Zone, ZoneError, ZoneKind, ZoneState, ZonedDevice, ZonedShape,
+    Abilities, Account, BlockDevice, DeviceError, Frame, Lba, Monitor, OwnMonitor, Retained, Zone, ZoneError, ZoneKind,
+    ZoneState, ZonedDevice, ZonedShape,
 };
 use flashpath::label::{Label, Tally};
 use flashpath::random::Random;
@@ -115,6 +116,60 @@ impl Luck {
 
 fn no_power() -> DeviceError {
     DeviceError::Station { station: "test", reason: "no power".to_string() }
+}
+
+/// A monitor that goes on when the process of its volume dies, which it does when the power of the devices fails. Clones
+/// share what it keeps.
+#[derive(Clone)]
+pub struct Keeper(OwnMonitor, Power);
+
+impl Keeper {
+    pub fn new(power: &Power) -> Keeper {
+        Keeper(OwnMonitor::new(), power.clone())
+    }
+
+    /// One that keeps the same.
+    pub fn copy(&self, power: &Power) -> Keeper {
+        let copy = Keeper::new(power);
+        if let Some(kept) = self.0.retained().unwrap() {
+            let blocks: Vec<(u64, Frame)> = kept.blocks.into_iter().collect();
+            copy.0.begin(kept.volume, kept.name, kept.last).unwrap();
+            copy.0.commit(Time::ZERO, kept.last, &blocks, &[]).unwrap();
+        }
+        copy
+    }
+
+    /// If the process dies during a call, the call has come to the monitor, or has not.
+    fn call<T>(&self, call: impl FnOnce(&OwnMonitor) -> Result<T, DeviceError>) -> Result<T, DeviceError> {
+        let dies = self.1.operation()?;
+        if dies && self.1.operations().is_multiple_of(2) {
+            return Err(no_power());
+        }
+        let done = call(&self.0);
+        if dies { Err(no_power()) } else { done }
+    }
+}
+
+impl Monitor for Keeper {
+    fn retained(&self) -> Result<Option<Retained>, DeviceError> {
+        self.0.retained()
+    }
+
+    fn begin(&self, volume: [u8; 16], name: [u8; 16], first: u32) -> Result<(), DeviceError> {
+        self.call(|monitor| monitor.begin(volume, name, first))
+    }
+
+    fn commit(&self, at: Time, number: u32, blocks: &[(u64, Frame)], freed: &[u64]) -> Result<Time, DeviceError> {
+        self.call(|monitor| monitor.commit(at, number, blocks, freed))
+    }
+
+    fn let_go(&self, at: Time, next: u32) -> Result<Time, DeviceError> {
+        self.call(|monitor| monitor.let_go(at, next))
+    }
+
+    fn end(&self) -> Result<(), DeviceError> {
+        self.call(OwnMonitor::end)
+    }
 }
 
 fn check_range(first: Lba, count: usize, blocks: u64) -> Result<(), DeviceError> {

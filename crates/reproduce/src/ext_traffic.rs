@@ -123,6 +123,7 @@ fn guest(lab: &Lab, load: &Load, mode: &str) -> Guest {
         size_bytes: SIZE_BYTES,
         expression: (load.expression)(lab),
         has_setup: false,
+        has_monitor: false,
         seed: lab.seed,
     }
 }

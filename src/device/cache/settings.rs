@@ -104,7 +104,9 @@ impl DeviceSettings for CacheSettings {
     fn open(&self, below: Vec<Medium>, _: &OpenOptions) -> Result<Medium, StationError> {
         let mut devices = below.into_iter().map(|medium| match medium {
             Medium::Blocks(device) => device,
-            Medium::Zones(_) | Medium::Memory(_) => panic!("the table of stations allows only blocks below a cache"),
+            Medium::Zones(_) | Medium::Memory(_) | Medium::Monitor(_) => {
+                panic!("the table of stations allows only blocks below a cache")
+            }
         });
         let cached = devices.next_back().expect("a cache has a device below it");
         let place = match devices.next() {

@@ -25,8 +25,8 @@ use super::format::shape::{JOURNAL, ROOT, Shape};
 use super::format::superblock::{LENGTH, MAGIC, PLACE, Superblock, state};
 use super::journal::{LogPlace, TransactionId};
 use super::journal_device::{self, first_record};
-use super::media::{Below, Media};
-use super::recovery::{FoundLog, usable_region, wanted_memory};
+use super::media::{Below, JournalMemory, Media};
+use super::recovery::{FoundLog, refuse_kept, usable_region, wanted_memory};
 use super::{Ext, ExtSettings};
 use crate::device::{BlockDevice, Medium};
 use crate::fs::station::Mounting;
@@ -80,7 +80,7 @@ struct NewLog {
 impl Ext {
     /// Makes an empty volume on these devices, and mounts it.
     pub fn create(below: Vec<Medium>, settings: &ExtSettings, mounting: &Mounting) -> Result<Ext, OpenExtError> {
-        let Below { volume: device, journal, nvm } = Below::of(below)?;
+        let Below { volume: device, journal, memory } = Below::of(below)?;
         let task = Task::at(Time::ZERO);
         let block_bytes = settings.block_bytes as usize;
         if device.block_width() != BLOCK_BYTES as usize && block_bytes != BLOCK_BYTES as usize {
@@ -98,9 +98,13 @@ impl Ext {
             superblock.sum();
         }
         let shape = Shape::of(&superblock, media.size_bytes()).map_err(OpenExtError::Superblock)?;
-        let nvm = wanted_memory(settings, nvm, journal.is_some(), true)?;
-        if let Some(nvm) = &nvm {
-            usable_region(&**nvm, &settings.nvm, superblock.uuid(), (block_bytes, media.width()))?;
+        let memory = wanted_memory(settings, memory, journal.is_some(), true)?;
+        match &memory {
+            Some(JournalMemory::Region(nvm)) => {
+                usable_region(&**nvm, &settings.nvm, superblock.uuid(), (block_bytes, media.width()))?;
+            }
+            Some(JournalMemory::Kept(monitor)) => refuse_kept(&**monitor)?,
+            None => {}
         }
         let mut maker = Maker {
             descriptors: vec![Descriptor::default(); shape.groups as usize],
@@ -117,7 +121,7 @@ impl Ext {
         }
         media.flush(&task)?;
         let mut ext = Ext::on(media, journal, maker.superblock, settings, mounting)?;
-        ext.take_memory(nvm);
+        ext.take_memory(memory);
         for (block, bytes) in maker.blocks {
             ext.blocks.set(block, &bytes);
             ext.blocks.release(block);

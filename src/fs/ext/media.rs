@@ -6,18 +6,27 @@
 
 use super::error::OpenExtError;
 use crate::crc;
-use crate::device::{Account, BlockDevice, DeviceError, Lba, Medium, Nvm, STAMP_BYTES};
+use crate::device::{Account, BlockDevice, DeviceError, Lba, Medium, Monitor, Nvm, STAMP_BYTES};
 use crate::label::{Cause, Content, Label, Tally};
 use crate::task::{Gate, Task};
 use crate::time::Time;
 use crate::units::BLOCK_BYTES;
 use std::ops::Range;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 const UNIT: usize = BLOCK_BYTES as usize;
 /// Gates for blocks of the device of which a part is written.
 const PART_GATES: usize = 64;
+
+/// The memory in which a journal is.
+#[derive(Clone)]
+pub enum JournalMemory {
+    /// A region of non-volatile memory.
+    Region(Arc<dyn Nvm>),
+    /// That of the volume's own process, which a monitor keeps.
+    Kept(Arc<dyn Monitor>),
+}
 
 /// The devices below a volume.
 pub struct Below {
@@ -25,7 +34,7 @@ pub struct Below {
     /// The one of blocks that the journal has for itself.
     pub journal: Option<Box<dyn BlockDevice>>,
     /// The memory that the journal has for itself.
-    pub nvm: Option<Box<dyn Nvm>>,
+    pub memory: Option<JournalMemory>,
 }
 
 impl Below {
@@ -37,16 +46,20 @@ impl Below {
             Medium::Blocks(device) => device,
             Medium::Zones(_) => return refused("ext stands on blocks that can be written in any order"),
             Medium::Memory(_) => return refused("ext stands on blocks, and memory has none: it can hold the journal"),
+            Medium::Monitor(_) => {
+                return refused("ext stands on blocks, and a monitor has none: it can keep the journal");
+            }
         };
-        let (journal, nvm) = match media.next() {
+        let (journal, memory) = match media.next() {
             None => (None, None),
             Some(Medium::Blocks(device)) => (Some(device), None),
-            Some(Medium::Memory(memory)) => (None, Some(memory)),
+            Some(Medium::Memory(memory)) => (None, Some(JournalMemory::Region(memory.into()))),
+            Some(Medium::Monitor(monitor)) => (None, Some(JournalMemory::Kept(monitor))),
             Some(Medium::Zones(_)) => {
                 return refused("a journal needs blocks that can be written in any order, or memory");
             }
         };
-        Ok(Below { volume, journal, nvm })
+        Ok(Below { volume, journal, memory })
     }
 }
 

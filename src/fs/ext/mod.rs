@@ -54,8 +54,8 @@ use format::group::{Descriptor, checksum};
 use format::inode::Inode;
 use format::shape::Shape;
 use journal::{Handle, Journal};
+use media::JournalMemory;
 use media::Media;
-use recovery::RegionBelow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
@@ -66,7 +66,9 @@ pub struct Ext {
     /// The device that the journal has for itself.
     journal_media: Option<Arc<Media>>,
     /// The memory in which the journal is.
-    region: Option<RegionBelow>,
+    memory: Option<JournalMemory>,
+    /// The UUID by which the superblock names that, while the volume is mounted with it.
+    memory_name: Option<[u8; 16]>,
     blocks: Arc<Blocks>,
     /// The page cache: clean pages of files, by their blocks on the volume. Who reads or writes one is behind the gate of
     /// its file. A block that is freed may stay: it is written before it is read for another file.

@@ -102,12 +102,19 @@ pub enum JournalKind {
     Inline,
     /// In non-volatile memory.
     Nvm,
+    /// In the memory of the volume's own process, which a monitor keeps.
+    Vmm,
 }
 
 impl Choice for JournalKind {
     const WORDS: &'static [(&'static str, Self, &'static str)] = &[
         ("inline", JournalKind::Inline, "in the volume"),
         ("nvm", JournalKind::Nvm, "in partitioned non-volatile memory: the second device, such as +nvm:image=FILE"),
+        (
+            "vmm",
+            JournalKind::Vmm,
+            "in the memory of the volume's own process, which a monitor keeps: nothing is written",
+        ),
     ];
 }
 
@@ -174,7 +181,7 @@ impl ExtSettings {
         }
         let journal = settings.is_set("journal").then(|| settings.choice::<JournalKind>("journal"));
         let of_nvm = OF_NVM.into_iter().find(|option| settings.is_given(option));
-        if let (Some(JournalKind::Inline), Some(option)) = (journal, of_nvm) {
+        if let (Some(JournalKind::Inline | JournalKind::Vmm), Some(option)) = (journal, of_nvm) {
             let message = format!("{option}= is of a journal in non-volatile memory");
             return Err(settings.error(option, message, "leave it out, or take journal=nvm".to_string()));
         }

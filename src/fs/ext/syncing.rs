@@ -4,7 +4,7 @@ use super::Ext;
 use super::files::node::{Node, inode_of};
 use super::format::features::NEEDS_RECOVERY;
 use super::format::superblock::{LENGTH, PLACE, state};
-use super::recovery::name_region;
+use super::recovery::name_memory;
 use crate::fs::Durable;
 use crate::fs::volume::{InodeNumber, VolumeError};
 use crate::label::{Cause, Content, Label};
@@ -185,8 +185,8 @@ impl Ext {
             superblock.set_free(self.free.blocks.load(SeqCst), self.free.inodes.load(SeqCst) as u32);
             superblock.set16(58, superblock.state() | state::CLEAN);
         }
-        if let Some(region) = &self.region {
-            name_region(superblock, region.named.filter(|_| is_in_use));
+        if self.memory.is_some() {
+            name_memory(superblock, self.memory_name.filter(|_| is_in_use));
         }
         superblock.sum();
         let (place, at) = (self.shape.superblock_block(0), PLACE as usize % self.shape.block_bytes);

@@ -494,7 +494,7 @@ impl Volume for Ext {
                 read_blocks += read_there;
                 below.push(journal);
             }
-            below.extend(self.region.as_ref().map(|region| region.nvm.account()));
+            below.extend(self.nvm().map(|nvm| nvm.account()));
             let mut received = Tally::default();
             received.add(Label::host(Content::Data), self.received_blocks.load(Ordering::Relaxed));
             let counts = self.journal().map(|journal| journal.counts()).unwrap_or_default();

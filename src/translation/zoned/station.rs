@@ -64,7 +64,9 @@ impl Devices {
                     devices.conventional = Some(device);
                 }
                 Medium::Zones(device) => devices.zoned.push(device),
-                Medium::Memory(_) => panic!("the table of stations allows only blocks and zones below dm-zoned"),
+                Medium::Memory(_) | Medium::Monitor(_) => {
+                    panic!("the table of stations allows only blocks and zones below dm-zoned")
+                }
             }
         }
         devices

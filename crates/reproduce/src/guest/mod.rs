@@ -10,7 +10,7 @@ mod pulsed;
 mod recorded;
 
 use crate::ReproduceError;
-use flashpath::device::Medium;
+use flashpath::device::{Medium, OwnMonitor};
 use flashpath::expression::parse_term;
 use flashpath::fs::FileSystem;
 use flashpath::fs::in_process::InProcess;
@@ -36,6 +36,8 @@ pub struct Guest {
     pub expression: String,
     /// The setup of the workload is done before the recording, in a mount of its own.
     pub has_setup: bool,
+    /// A monitor keeps the memory of its file system.
+    pub has_monitor: bool,
     /// The seed of the workload.
     pub seed: u64,
 }
@@ -58,7 +60,11 @@ impl Guest {
         let settings = path.volume_settings().expect("a guest has a file system");
         let failed = |error: String| ReproduceError::failed(format!("{}: {error}", path.text));
         let mounting = Mounting::at(self.seed, 0);
-        let media = || vec![Medium::Blocks(Box::new(on.clone()))];
+        let monitor = self.has_monitor.then(OwnMonitor::new);
+        let media = || {
+            let monitor = monitor.iter().map(|monitor| Medium::Monitor(Arc::new(monitor.clone())));
+            [Medium::Blocks(Box::new(on.clone()))].into_iter().chain(monitor).collect()
+        };
         let mut volume = settings.create(media(), &mounting).map_err(|fault| failed(fault.to_string()))?;
         let mut begin = Time::ZERO;
         if self.has_setup {

@@ -7,7 +7,7 @@
 
 use crate::fs::ext::Ext;
 use crate::fs::ext::blocks::Bytes;
-use crate::fs::ext::files::node::{File, Node, Page};
+use crate::fs::ext::files::node::{File, Flight, Node, Page};
 use crate::fs::volume::VolumeError;
 use crate::task::{Gate, Task, WriteGuard};
 use std::ops::Range;
@@ -15,22 +15,6 @@ use std::sync::Arc;
 
 /// Bytes of a file that are in flight at once, at most.
 const AT_ONCE: usize = 4 << 20;
-
-/// Pages of a file that are written to a run of blocks.
-#[derive(Debug)]
-pub struct Flight {
-    /// The block of the file that the first page belongs to.
-    first: u64,
-    pages: Vec<Bytes>,
-    /// The thread that asks the device is inside. True if the pages are written.
-    is_written: Gate<bool>,
-}
-
-impl Flight {
-    fn blocks(&self) -> Range<u64> {
-        self.first..self.first + self.pages.len() as u64
-    }
-}
 
 impl Ext {
     /// Enters a file's gate alone, when no flight of the file is under way.

@@ -1,12 +1,11 @@
 //! Inodes in memory, each behind its gate.
 
 use crate::fs::ext::blocks::Bytes;
-use crate::fs::ext::files::flights::Flight;
 use crate::fs::ext::format::inode::{Inode, Stamp};
 use crate::fs::ext::format::shape::ROOT;
 use crate::fs::ext::journal::TransactionId;
 use crate::fs::volume::{Attributes, FileKind, InodeNumber, Times, VolumeError};
-use crate::task::SharedGate;
+use crate::task::{Gate, SharedGate};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -37,6 +36,23 @@ pub struct Page {
     pub bytes: Bytes,
     /// It has no place yet, and one is promised to it.
     pub is_promised: bool,
+}
+
+/// Pages of a file that are written to a run of blocks, without the file's gate.
+#[derive(Debug)]
+pub struct Flight {
+    /// The block of the file that the first page belongs to.
+    pub first: u64,
+    pub pages: Vec<Bytes>,
+    /// The thread that asks the device is inside. True if the pages are written.
+    pub is_written: Gate<bool>,
+}
+
+impl Flight {
+    /// The blocks of the file.
+    pub fn blocks(&self) -> Range<u64> {
+        self.first..self.first + self.pages.len() as u64
+    }
 }
 
 /// The state of a file's readahead. Readers share it: a race costs a readahead and nothing else.

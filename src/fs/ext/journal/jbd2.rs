@@ -10,6 +10,7 @@
 //! second the commit. If the log has a device of its own, the first is a flush of both devices, and the second of the
 //! log's.
 
+use super::room::Room;
 use super::{Log, LogPlace, Transaction, TransactionId};
 use crate::fs::ext::format::log::{Dialect, LogSuperblock, Tag};
 use crate::fs::ext::media::{Media, flush_all};
@@ -41,9 +42,6 @@ struct State {
     is_open: bool,
 }
 
-/// So many bytes wait in memory at the most until a checkpoint is due, however large the log is.
-const MOST_WAITING: u64 = 256 << 20;
-
 /// A log in jbd2's format.
 pub struct Jbd2 {
     place: LogPlace,
@@ -70,9 +68,8 @@ impl Jbd2 {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Blocks of records.
-    fn capacity(&self) -> u32 {
-        self.end - self.first
+    fn room(&self) -> Room {
+        Room { capacity: self.end - self.first, block_bytes: self.block_bytes() }
     }
 
     /// Blocks that a transaction takes in the log.
@@ -147,36 +144,17 @@ fn whole(bytes: &[u8], block_bytes: usize) -> Vec<u8> {
 
 impl Log for Jbd2 {
     fn most_blocks(&self) -> usize {
-        (self.capacity() / 4) as usize
+        self.room().most_blocks()
     }
 
     fn has_room(&self, transaction: &Transaction) -> bool {
-        // The head never reaches the tail: a full log would look empty.
-        self.state().used + self.blocks_of(transaction) < self.capacity()
+        self.room().holds(self.state().used, self.blocks_of(transaction))
     }
 
-    /// A checkpoint is due when the log is half full, and lets an eighth of it go: blocks that change often are in what is
-    /// left, and need not go home. So does one that a commit waits for, if that is room enough.
     fn due(&self, waiting: Option<&Transaction>) -> Option<TransactionId> {
-        let most_waiting = u32::try_from(MOST_WAITING / self.block_bytes() as u64).unwrap_or(u32::MAX);
-        let half = (self.capacity() / 2).min(most_waiting);
-        let piece = self.capacity() / 8;
-        let goal = match waiting {
-            Some(transaction) if self.has_room(transaction) => return None,
-            Some(transaction) => self.capacity() - piece.max(self.blocks_of(transaction) + 1),
-            None => half - piece.min(half / 2),
-        };
+        let waiting = waiting.map(|transaction| self.blocks_of(transaction));
         let state = self.state();
-        if waiting.is_none() && state.used <= half {
-            return None;
-        }
-        let mut left = state.used;
-        let gone = state.stored.iter().take_while(|stored| {
-            let is_too_much = left > goal;
-            left -= stored.blocks;
-            is_too_much
-        });
-        gone.last().map(|stored| stored.id)
+        self.room().due(state.used, waiting, state.stored.iter().map(|stored| (stored.id, stored.blocks)))
     }
 
     fn store(&self, task: &Task<'_>, transaction: &Transaction, at_ns: i64) -> Result<(), VolumeError> {

@@ -4,7 +4,8 @@
 //! changes of all handles of a transaction durable together, and writes them home later. There are two:
 //!
 //! - [`LoggedJournal`] collects the changes of the running transaction and hands them to a [`Log`], which stores whole
-//!   transactions: `jbd2`, in the volume itself or on a device of its own. Another kind of log replaces [`Log`] alone.
+//!   transactions: `jbd2`, in the volume itself or on a device of its own, or `retained`, which writes nothing and has a
+//!   monitor keep the memory of committed blocks. Another kind of log replaces [`Log`] alone.
 //! - [`NvmJournal`] copies each changed block into partitioned non-volatile memory when its handle ends, without a lock.
 //!
 //! | file | content |
@@ -16,6 +17,8 @@
 //! | `checkpoint` | committed blocks go home, beside commits |
 //! | `home` | the list of committed blocks that are not home yet |
 //! | `jbd2` | a log in jbd2's format, in blocks of a device |
+//! | `retained` | a log in memory that a monitor keeps |
+//! | `room` | the room of a log, and when a checkpoint is due |
 //! | `place` | which blocks of which device |
 //! | `nvm/` | the journal in non-volatile memory |
 
@@ -28,6 +31,8 @@ mod home;
 mod jbd2;
 mod nvm;
 mod place;
+mod retained;
+mod room;
 mod transactions;
 
 pub use common::Counts;
@@ -35,6 +40,7 @@ pub use handle::Handle;
 pub use jbd2::Jbd2;
 pub use nvm::{FoundRegion, Hash, NvmJournal, NvmOptions, RegionShape, RegionSuperblock, Scheme};
 pub use place::LogPlace;
+pub use retained::RetainedLog;
 pub use transactions::LoggedJournal;
 
 use super::blocks::Bytes;
@@ -97,6 +103,11 @@ pub trait Log: Send + Sync {
     /// What the transactions before `next` have changed is home, and durable there: lets them go. `is_closed`: they are all,
     /// and none follows in this mount. Others may be stored at the same time.
     fn let_go(&self, task: &Task<'_>, next: TransactionId, is_closed: bool) -> Result<(), VolumeError>;
+
+    /// Counts that only logs of its kind have.
+    fn counts(&self) -> Vec<(&'static str, u64)> {
+        Vec::new()
+    }
 }
 
 /// Makes the changes of handles durable, transaction by transaction.

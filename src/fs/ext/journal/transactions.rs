@@ -213,6 +213,10 @@ impl Journal for LoggedJournal {
         *locked(&self.counts)
     }
 
+    fn own_counts(&self) -> Vec<(&'static str, u64)> {
+        self.log.counts()
+    }
+
     fn joins(&self, _: &Handle<'_>, block: u64, content: Content) {
         let mut running = locked(&self.running);
         debug_assert!(!running.revokes.contains(&block), "a freed block is used only after the commit");

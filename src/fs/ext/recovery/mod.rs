@@ -9,10 +9,14 @@
 //! | `orphans` | files that nobody has any more, or that were being cut off |
 
 mod check;
+mod memory;
 mod open;
 mod orphans;
 mod region;
 mod replay;
+mod retention;
 
-pub use region::{RegionBelow, name_region, usable_region, wanted_memory};
+pub use memory::{name_memory, wanted_memory};
+pub use region::usable_region;
 pub use replay::FoundLog;
+pub use retention::refuse_kept;

@@ -25,9 +25,9 @@ use crate::fs::ext::format::log::feature;
 use crate::fs::ext::format::shape::Shape;
 use crate::fs::ext::format::superblock::{LENGTH, MAGIC, PLACE, Superblock, state};
 use crate::fs::ext::inspect::uuid;
-use crate::fs::ext::journal::{Jbd2, Journal, LoggedJournal, TransactionId};
+use crate::fs::ext::journal::{Jbd2, Journal, Log, LoggedJournal, RetainedLog, TransactionId};
 use crate::fs::ext::media::{Below, Media};
-use crate::fs::ext::recovery::region::wanted_memory;
+use crate::fs::ext::recovery::memory::wanted_memory;
 use crate::fs::ext::{Ext, ExtSettings};
 use crate::fs::station::{Access, Mounting};
 use crate::fs::volume::{Damage, VolumeError};
@@ -50,21 +50,22 @@ impl Ext {
         mounting: &Mounting,
         access: Access,
     ) -> Result<Ext, OpenExtError> {
-        let Below { volume, journal, nvm } = Below::of(below)?;
+        let Below { volume, journal, memory } = Below::of(below)?;
         let task = Task::at(Time::ZERO);
         let (media, superblock) = read_superblock(volume, &task)?;
         if superblock.u16(56) == MAGIC && superblock.features().has(JOURNAL_DEV) {
             let what = format!("the first device is journal {}: write the volume's before it", uuid(superblock.uuid()));
             return Err(OpenExtError::JournalDevice(what));
         }
-        let nvm = wanted_memory(settings, nvm, journal.is_some(), false)?;
+        let memory = wanted_memory(settings, memory, journal.is_some(), false)?;
         let mut ext = Ext::on(media, journal, superblock, settings, mounting)?;
-        ext.take_memory(nvm);
+        ext.take_memory(memory);
         ext.read_only = ext.refuses_writing(access);
         if ext.read_only.is_none() {
             ext.check_region()?;
         }
         ext.replay_region(&task, access)?;
+        ext.recover_memory(&task, access)?;
         ext.sum_groups(&task)?;
         if let Some(log) = ext.find_log(&task)? {
             let mut replayed = ext.replayed(&task, &log)?;
@@ -110,7 +111,8 @@ impl Ext {
         Ok(Ext {
             pages: (pages > 0).then(|| Blocks::new(Some(pages))),
             settings: settings.clone(),
-            region: None,
+            memory: None,
+            memory_name: None,
             journal_media: journal.map(|device| Arc::new(Media::new(device, shape.block_bytes))),
             media: Arc::new(media),
             blocks: Arc::new(blocks),
@@ -227,12 +229,13 @@ impl Ext {
             superblock.use_sums();
         }
         superblock.set_start(0, next.0);
+        let records = superblock.blocks() - superblock.first();
         let place = log.place;
         match self.journal_media {
             Some(_) => self.media.set_journal(&[])?,
             None => self.own_blocks = std::mem::take(&mut self.own_blocks).with(&place.runs),
         }
-        if self.region.is_none() {
+        if self.memory.is_none() {
             place.media.set_journal(&place.runs)?;
         }
         let mut bytes = superblock.bytes().to_vec();
@@ -243,9 +246,13 @@ impl Ext {
         let journal: Box<dyn Journal> = match self.begin_region(next)? {
             Some(journal) => Box::new(journal),
             None => {
-                let jbd2 = Jbd2::new(&self.media, place, superblock);
                 let (media, blocks) = (Arc::clone(&self.media), Arc::clone(&self.blocks));
-                Box::new(LoggedJournal::new(Box::new(jbd2), media, blocks, next, self.origin))
+                let log: Box<dyn Log> = match self.begin_memory(next)? {
+                    // As much as the log in the volume could take in.
+                    Some(monitor) => Box::new(RetainedLog::new(&media, monitor, records)),
+                    None => Box::new(Jbd2::new(&media, place, superblock)),
+                };
+                Box::new(LoggedJournal::new(log, media, blocks, next, self.origin))
             }
         };
         if journal.most_blocks() < LEAST_JOURNAL {

@@ -1,9 +1,5 @@
 //! A volume whose journal is in non-volatile memory.
 //!
-//! The journal is a choice of the mount: while a volume is mounted with a region, its superblock names the region's UUID as
-//! that of an external journal, and no inode. The kernel and e2fsck then find no such journal, and do not touch the
-//! volume. After the unmount it is an ordinary one again, with the empty log in inode 8 that it had before.
-//!
 //! | | volume's superblock | region's superblock |
 //! |---|---|---|
 //! | unmounted | journal inode 8, clean | not in use |
@@ -13,84 +9,16 @@
 //! | an unmount ends | journal inode 8, clean | |
 //! | unmounted | | not in use |
 
+use super::memory::{GIVE_UP, refused};
 use super::replay::Replayed;
-use crate::device::nvm::{self, Nvm, NvmSettings};
-use crate::expression::parse_term;
+use crate::device::nvm::Nvm;
 use crate::fs::ext::Ext;
 use crate::fs::ext::error::{OpenExtError, damaged};
-use crate::fs::ext::format::features::HAS_JOURNAL;
-use crate::fs::ext::format::shape::JOURNAL;
-use crate::fs::ext::format::superblock::{LENGTH, PLACE, Superblock};
 use crate::fs::ext::inspect::uuid;
 use crate::fs::ext::journal::{FoundRegion, NvmJournal, NvmOptions, RegionShape, RegionSuperblock, TransactionId};
-use crate::fs::ext::settings::{DataMode, ExtSettings, JournalKind};
 use crate::fs::station::Access;
-use crate::random::Random;
 use crate::task::Task;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
-
-/// The places of the journal's inode and UUID in the superblock.
-const JOURNAL_UUID: usize = 208;
-const JOURNAL_INODE: usize = 224;
-
-/// The way out for a volume whose region is lost.
-const GIVE_UP: &str = "'fsck ext:journal=inline/DATA' gives it up, with what was not home";
-
-/// The memory below a volume, and what the mount has made of it.
-pub struct RegionBelow {
-    pub nvm: Arc<dyn Nvm>,
-    /// The region's UUID, while it is the volume's journal.
-    pub named: Option<[u8; 16]>,
-}
-
-/// Puts the name of a region into a volume's superblock, or takes it out.
-pub fn name_region(superblock: &mut Superblock, region: Option<[u8; 16]>) {
-    superblock.set32(JOURNAL_INODE, if region.is_some() { 0 } else { JOURNAL });
-    superblock.set_bytes(JOURNAL_UUID, &region.unwrap_or_default());
-}
-
-/// Memory of this process, for a journal of which the path names no memory: the station `nvm` as it is by itself.
-fn own_memory() -> Result<Box<dyn Nvm>, OpenExtError> {
-    let settings = parse_term(nvm::KIND.name).and_then(|term| NvmSettings::read(&term));
-    let memory = settings.expect("the defaults are valid").open();
-    Ok(Box::new(memory.map_err(|error| refused(error.to_string()))?))
-}
-
-fn refused(why: String) -> OpenExtError {
-    OpenExtError::JournalDevice(why)
-}
-
-/// The memory that a volume with these settings takes for its journal; the second device may be one of blocks. `is_new`:
-/// nothing of the volume was there before, and it may be memory of this process.
-pub fn wanted_memory(
-    settings: &ExtSettings,
-    nvm: Option<Box<dyn Nvm>>,
-    has_device: bool,
-    is_new: bool,
-) -> Result<Option<Box<dyn Nvm>>, OpenExtError> {
-    match (nvm, settings.journal) {
-        (Some(_), Some(JournalKind::Inline)) => {
-            Err(refused("journal=inline, and memory for a journal: leave one of them out".to_string()))
-        }
-        (None, Some(JournalKind::Nvm)) if has_device => {
-            Err(refused("journal=nvm, and a second device of blocks: write +nvm in its place".to_string()))
-        }
-        (None, Some(JournalKind::Nvm)) if is_new => Ok(Some(own_memory()?)),
-        (None, Some(JournalKind::Nvm)) => {
-            let what = "journal=nvm needs its memory as the second device, such as ext/conv+nvm:image=FILE";
-            Err(refused(what.to_string()))
-        }
-        (None, _) => match settings.of_nvm {
-            Some(option) => {
-                let what = "is of a journal in non-volatile memory: add its memory, such as +nvm:image=FILE";
-                Err(refused(format!("{option}= {what}")))
-            }
-            None => Ok(None),
-        },
-        (Some(nvm), _) => Ok(Some(nvm)),
-    }
-}
 
 /// The region in this memory that `volume` would use, and the shape that it would get. Fails with what has to be done
 /// before, and changes nothing.
@@ -140,34 +68,20 @@ fn refuse_unreplayed(
 }
 
 impl Ext {
-    /// Takes the memory below, if the journal is there.
-    pub fn take_memory(&mut self, nvm: Option<Box<dyn Nvm>>) {
-        let Some(nvm) = nvm else { return };
-        if self.settings.is_data_open {
-            self.settings.data = DataMode::Journal;
-        }
-        self.region = Some(RegionBelow { nvm: nvm.into(), named: None });
-    }
-
     /// Refuses memory that cannot become the journal of this volume, before anything is written.
     pub fn check_region(&self) -> Result<(), OpenExtError> {
-        let Some(nvm) = self.region.as_ref().map(|region| &*region.nvm) else { return Ok(()) };
+        let Some(nvm) = self.nvm() else { return Ok(()) };
         if self.names_a_journal() {
-            let found = self.named_region(nvm)?;
+            let found = self.named_region(&**nvm)?;
             let widths = (self.shape.block_bytes, self.media.width());
             self.settings.nvm.shape(nvm.bytes(), widths.0, widths.1, Some(found.superblock.shape)).map_err(refused)?;
             return Ok(());
         }
-        self.usable_region(nvm).map(drop)
+        self.usable_region(&**nvm).map(drop)
     }
 
     fn usable_region(&self, nvm: &dyn Nvm) -> Result<(Option<FoundRegion>, RegionShape), OpenExtError> {
         usable_region(nvm, &self.settings.nvm, self.uuid, (self.shape.block_bytes, self.media.width()))
-    }
-
-    /// True if the superblock says that the journal is in a region, or on a device.
-    pub fn names_a_journal(&self) -> bool {
-        self.shape.features.has(HAS_JOURNAL) && self.shape.journal_inode == 0 && self.journal_uuid != [0; 16]
     }
 
     /// The region in the memory below, which must be the one that the volume names.
@@ -220,7 +134,7 @@ impl Ext {
     /// If the volume's journal is in a region: takes in what it has that is not home. From then on the volume is one with
     /// a log in its own inode, which is empty.
     pub fn replay_region(&mut self, task: &Task<'_>, access: Access) -> Result<(), OpenExtError> {
-        let Some(nvm) = self.region.as_ref().map(|region| Arc::clone(&region.nvm)) else { return Ok(()) };
+        let Some(nvm) = self.nvm().map(Arc::clone) else { return Ok(()) };
         if !self.names_a_journal() {
             return Ok(());
         }
@@ -229,15 +143,9 @@ impl Ext {
         if let Some(error) = replayed.damaged.pop() {
             return Err(error.into());
         }
-        if let Some(bytes) = replayed.blocks.get(&self.shape.superblock_block(0)) {
-            let at = PLACE as usize % self.shape.block_bytes;
-            let state = Superblock::new(&bytes[at..at + LENGTH]).state();
-            self.read_only = self.read_only.take().or_else(|| self.refuses_errors(state, access));
-        }
+        self.notice_errors(&replayed, access);
         self.keep_replayed(task, replayed)?;
-        self.shape.journal_inode = JOURNAL;
-        self.journal_uuid = [0; 16];
-        name_region(&mut self.head.get_mut().superblock, None);
+        self.names_own_log();
         if self.read_only.is_none() {
             self.has_logged_data = false.into();
             // A crash on the way leaves a volume that names a region without transactions, or does not name it.
@@ -250,7 +158,7 @@ impl Ext {
 
     /// Begins the journal in the memory below, with transaction `next`.
     pub fn begin_region(&mut self, next: TransactionId) -> Result<Option<NvmJournal>, OpenExtError> {
-        let Some(nvm) = self.region.as_ref().map(|region| Arc::clone(&region.nvm)) else { return Ok(None) };
+        let Some(nvm) = self.nvm().map(Arc::clone) else { return Ok(None) };
         let options = self.settings.nvm;
         let (found, shape) = self.usable_region(&*nvm)?;
         if found.is_none() {
@@ -260,22 +168,13 @@ impl Ext {
         let superblock = RegionSuperblock::in_use(
             found.as_ref().map(|found| &found.superblock),
             shape,
-            self.new_region_uuid(),
+            self.new_memory_name(),
             self.uuid,
             next,
         );
         superblock.write(&*nvm);
-        if let Some(below) = &mut self.region {
-            below.named = Some(superblock.region);
-        }
+        self.memory_name = Some(superblock.region);
         let below = (Arc::clone(&self.media), Arc::clone(&self.blocks));
         Ok(Some(NvmJournal::new(nvm, superblock, &options, below, self.origin)))
-    }
-
-    /// A UUID for a new region.
-    fn new_region_uuid(&self) -> [u8; 16] {
-        let seed = self.generations.load(Relaxed) ^ self.origin.0 as u64;
-        let mut random = Random::new(seed, &uuid(self.uuid));
-        std::array::from_fn(|_| random.below(256) as u8)
     }
 }

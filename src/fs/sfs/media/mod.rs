@@ -92,8 +92,8 @@ impl Medium {
                 let capacity = (first..zones).map(|zone| device.zone(zone).capacity).min().unwrap_or(0);
                 (capacity.min(u64::from(u32::MAX)) as u32, zones.saturating_sub(first).saturating_sub(2))
             }
-            // The table of stations has no memory below sfs: there is no segment on it.
-            Medium::Memory(_) => (segment_blocks, 0),
+            // The table of stations has neither below sfs: there is no segment on them.
+            Medium::Memory(_) | Medium::Monitor(_) => (segment_blocks, 0),
         }
     }
 
@@ -118,7 +118,7 @@ impl Media {
                 let (first, zone_blocks) = (first_sequential(device.as_ref()), device.shape().zone_blocks);
                 Device::Zones(Zones { device: Mutex::new(device), first, zone_blocks })
             }
-            Medium::Memory(_) => panic!("memory has no segments"),
+            Medium::Memory(_) | Medium::Monitor(_) => panic!("memory has no segments"),
         };
         Media {
             device,

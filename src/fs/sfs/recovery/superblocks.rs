@@ -171,7 +171,7 @@ impl Medium {
         let mut at = at;
         let blocks = self.blocks();
         match self {
-            Medium::Memory(_) => {}
+            Medium::Memory(_) | Medium::Monitor(_) => {}
             Medium::Blocks(device) => {
                 let mut look = |place: u64| {
                     let mut bytes = zeroed();

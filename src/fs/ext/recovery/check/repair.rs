@@ -9,7 +9,7 @@
 //!    that was cut off is repeated.
 
 use super::{Check, Walk, seconds};
-use crate::device::Medium;
+use crate::device::{Medium, Monitor};
 use crate::fs::ext::blocks::Bytes;
 use crate::fs::ext::error::{OpenExtError, damaged};
 use crate::fs::ext::format::features::{
@@ -23,8 +23,8 @@ use crate::fs::ext::format::superblock::{LENGTH, MAGIC, PLACE, Superblock, state
 use crate::fs::ext::inspect::uuid;
 use crate::fs::ext::journal::LogPlace;
 use crate::fs::ext::media::{Below, Media};
+use crate::fs::ext::recovery::memory::{name_memory, refused, wanted_memory};
 use crate::fs::ext::recovery::open::read_superblock;
-use crate::fs::ext::recovery::region::{name_region, wanted_memory};
 use crate::fs::ext::recovery::replay::FoundLog;
 use crate::fs::ext::settings::JournalKind;
 use crate::fs::ext::{Ext, ExtSettings};
@@ -88,7 +88,7 @@ impl<'c> Check<'c> {
         mounting: &Mounting,
         writes: bool,
     ) -> Result<Check<'c>, OpenExtError> {
-        let Below { volume, journal, nvm } = Below::of(below)?;
+        let Below { volume, journal, memory } = Below::of(below)?;
         let (media, stored) = read_superblock(volume, task)?;
         if stored.u16(56) == MAGIC && stored.features().has(JOURNAL_DEV) {
             let what = format!("the first device is journal {}: write the volume's before it", uuid(stored.uuid()));
@@ -105,9 +105,9 @@ impl<'c> Check<'c> {
                 copy
             }
         };
-        let nvm = wanted_memory(settings, nvm, journal.is_some(), false)?;
+        let memory = wanted_memory(settings, memory, journal.is_some(), false)?;
         let mut ext = Ext::on(media, journal, superblock.clone(), settings, mounting)?;
-        ext.take_memory(nvm);
+        ext.take_memory(memory);
         ext.read_only = Some("it is checked".to_string());
         if ext.shape.blocks > u64::from(u32::MAX) || ext.shape.features.has(BIGALLOC) {
             let what = "volumes of more than 2^32 blocks, or with bigalloc, are checked by e2fsck";
@@ -185,7 +185,10 @@ impl<'c> Check<'c> {
             self.name_own_log();
             return Ok(());
         }
-        let Some(nvm) = self.ext.region.as_ref().map(|region| Arc::clone(&region.nvm)) else { return Ok(()) };
+        if let Some(monitor) = self.ext.monitor().map(Arc::clone) {
+            return self.recover_memory(&*monitor, writes);
+        }
+        let Some(nvm) = self.ext.nvm().map(Arc::clone) else { return Ok(()) };
         let region = self.ext.named_region(&*nvm)?;
         let replayed = self.ext.replayed_region(&*nvm, &region);
         for error in replayed.damaged {
@@ -196,20 +199,43 @@ impl<'c> Check<'c> {
         if writes {
             self.ext.media.flush(self.task)?;
             let region = region.let_go(&*nvm);
-            let (place, at) = (self.ext.shape.superblock_block(0), PLACE as usize % self.ext.shape.block_bytes);
-            let mut block = self.read(place)?.to_vec();
-            block[at..at + LENGTH].copy_from_slice(self.superblock.bytes());
-            self.ext.media.write(self.task, place, &block, LABEL)?;
-            self.ext.blocks.set(place, &block);
-            self.ext.media.flush(self.task)?;
+            self.write_superblock()?;
             region.emptied().write(&*nvm);
         }
         Ok(())
     }
 
+    /// Takes the blocks that a monitor keeps.
+    fn recover_memory(&mut self, monitor: &dyn Monitor, writes: bool) -> Result<(), OpenExtError> {
+        let kept = self.ext.kept_memory(monitor)?;
+        let replayed = self.ext.replayed_memory(&kept);
+        for error in replayed.damaged {
+            self.found(error.to_string(), "it is left out, and the block stays as it was");
+        }
+        self.take_blocks(replayed.blocks, writes)?;
+        self.name_own_log();
+        if writes {
+            self.ext.media.flush(self.task)?;
+            self.task.ask(|at| monitor.let_go(at, replayed.next.0)).map_err(refused)?;
+            self.write_superblock()?;
+            monitor.end().map_err(refused)?;
+        }
+        Ok(())
+    }
+
+    /// Writes the superblock to its place, and makes it durable.
+    fn write_superblock(&mut self) -> Result<(), OpenExtError> {
+        let (place, at) = (self.ext.shape.superblock_block(0), PLACE as usize % self.ext.shape.block_bytes);
+        let mut block = self.read(place)?.to_vec();
+        block[at..at + LENGTH].copy_from_slice(self.superblock.bytes());
+        self.ext.media.write(self.task, place, &block, LABEL)?;
+        self.ext.blocks.set(place, &block);
+        Ok(self.ext.media.flush(self.task)?)
+    }
+
     /// Names the log in the volume's own inode as its journal.
     fn name_own_log(&mut self) {
-        name_region(&mut self.superblock, None);
+        name_memory(&mut self.superblock, None);
         self.superblock.sum();
         self.ext.shape.journal_inode = JOURNAL;
     }

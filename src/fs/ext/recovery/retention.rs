@@ -1,0 +1,107 @@
+//! A volume whose journal is the memory of its own process, which a monitor keeps.
+//!
+//! As with a journal in non-volatile memory, the superblock names it while the volume is mounted, so that the kernel and
+//! e2fsck refuse the volume: they could not tell what is not home.
+//!
+//! | | volume's superblock | monitor |
+//! |---|---|---|
+//! | unmounted | journal inode 8, clean | keeps nothing |
+//! | a mount begins | | begins: the volume's UUID, a new name, no blocks |
+//! | mounted | journal inode 0, UUID is the name, needs recovery | blocks that are not home |
+//! | a recovery has written them home | | no blocks |
+//! | a recovery ends | journal inode 8, empty log | ends |
+
+use super::memory::{GIVE_UP, refused};
+use super::replay::Replayed;
+use crate::device::{Monitor, Retained};
+use crate::fs::ext::Ext;
+use crate::fs::ext::error::{OpenExtError, damaged};
+use crate::fs::ext::inspect::uuid;
+use crate::fs::ext::journal::TransactionId;
+use crate::fs::station::Access;
+use crate::task::Task;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Refuses a monitor that keeps memory which no volume has taken in.
+pub fn refuse_kept(monitor: &dyn Monitor) -> Result<(), OpenExtError> {
+    match monitor.retained().map_err(refused)?.filter(|kept| !kept.blocks.is_empty()) {
+        Some(kept) => {
+            let (name, volume) = (uuid(kept.name), uuid(kept.volume));
+            let why = "mount that one first; or it is this one, restored from an older time";
+            Err(refused(format!("the monitor keeps memory {name} of volume {volume}: {why}")))
+        }
+        None => Ok(()),
+    }
+}
+
+impl Ext {
+    /// What the monitor keeps of this volume, which must be what the superblock names.
+    pub fn kept_memory(&self, monitor: &dyn Monitor) -> Result<Retained, OpenExtError> {
+        let wanted = uuid(self.journal_uuid);
+        let Some(kept) = monitor.retained().map_err(refused)? else {
+            return Err(refused(format!(
+                "memory {wanted} of the volume is not kept by this monitor; if it is lost, {GIVE_UP}"
+            )));
+        };
+        if kept.name != self.journal_uuid || kept.volume != self.uuid {
+            let (name, volume) = (uuid(kept.name), uuid(kept.volume));
+            let what = format!("the monitor keeps memory {name} of volume {volume}, and the volume names {wanted}");
+            return Err(refused(what));
+        }
+        Ok(kept)
+    }
+
+    /// The blocks that a monitor kept. Blocks that the volume does not have are damage.
+    pub fn replayed_memory(&self, kept: &Retained) -> Replayed {
+        let mut damage = Vec::new();
+        let mut blocks = BTreeMap::new();
+        for (block, frame) in &kept.blocks {
+            if frame.len() != self.media.width() {
+                let why = format!("block {block} has {} bytes, and should have {}", frame.len(), self.media.width());
+                damage.push(damaged("the memory that the monitor kept", why));
+            } else if self.shape.holds(*block, 1) || *block == self.shape.superblock_block(0) {
+                blocks.insert(*block, Arc::clone(frame));
+            } else {
+                let why = format!("it has block {block}, which the volume has not");
+                damage.push(damaged("the memory that the monitor kept", why));
+            }
+        }
+        Replayed { blocks, next: TransactionId(kept.last).next(), damaged: damage }
+    }
+
+    /// If a monitor keeps memory of the volume: writes home what is not. From then on the volume is one with a log in its
+    /// own inode, which is empty.
+    pub fn recover_memory(&mut self, task: &Task<'_>, access: Access) -> Result<(), OpenExtError> {
+        let Some(monitor) = self.monitor().map(Arc::clone) else { return Ok(()) };
+        if !self.names_a_journal() {
+            return refuse_kept(&*monitor);
+        }
+        let kept = self.kept_memory(&*monitor)?;
+        let mut replayed = self.replayed_memory(&kept);
+        if let Some(error) = replayed.damaged.pop() {
+            return Err(error.into());
+        }
+        self.notice_errors(&replayed, access);
+        let next = replayed.next;
+        self.keep_replayed(task, replayed)?;
+        self.names_own_log();
+        if self.read_only.is_none() {
+            self.has_logged_data = false.into();
+            // A crash on the way leaves a volume that names memory without blocks, or does not name it.
+            task.ask(|at| monitor.let_go(at, next.0)).map_err(refused)?;
+            self.mark_superblock(task, true)?;
+            monitor.end().map_err(refused)?;
+        }
+        Ok(())
+    }
+
+    /// Lets the monitor begin, with transaction `next`.
+    pub fn begin_memory(&mut self, next: TransactionId) -> Result<Option<Arc<dyn Monitor>>, OpenExtError> {
+        let Some(monitor) = self.monitor().map(Arc::clone) else { return Ok(None) };
+        let name = self.new_memory_name();
+        monitor.begin(self.uuid, name, next.0).map_err(refused)?;
+        self.memory_name = Some(name);
+        Ok(Some(monitor))
+    }
+}
