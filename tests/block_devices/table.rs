@@ -6,11 +6,11 @@ use crate::power_cut::{Disk, Power};
 use flashpath::device::conv::{ConvSettings, Conventional};
 use flashpath::device::{BlockDevice, Lba};
 use flashpath::expression::parse_term;
-use flashpath::label::{Content, Label};
 use flashpath::run::{Labelling, Path, Payload, open_device};
 use flashpath::time::Time;
 use std::fs::File;
 use std::ops::Range;
+use std::os::unix::fs::FileExt;
 use tempfile::TempDir;
 
 /// Blocks of an image.
@@ -51,15 +51,15 @@ fn path(images: &TempDir, text: &str) -> Box<dyn BlockDevice> {
 }
 
 /// Makes blocks of zeros a journal that is held: its superblock is there only while the place is named.
-fn hold_journal(device: &dyn BlockDevice, journal: Range<u64>) {
+fn hold_journal(images: &TempDir, device: &dyn BlockDevice, journal: Range<u64>) {
     let mut superblock = vec![0; BLOCK];
     for (at, word) in [(0, 0xC03B_3998), (4, 4), (12, BLOCK as u32), (16, (journal.end - journal.start) as u32)] {
         superblock[at..at + 4].copy_from_slice(&word.to_be_bytes());
     }
-    let label = Label::host(Content::Journal);
-    device.write(Lba(journal.start), &superblock, label, Time::ZERO).unwrap();
+    let image = File::options().write(true).open(images.path().join("image")).unwrap();
+    image.write_all_at(&superblock, journal.start * BLOCK as u64).unwrap();
     device.set_journal(&[Lba(journal.start)..Lba(journal.end)]).unwrap();
-    device.write(Lba(journal.start), &vec![0; BLOCK], label, Time::ZERO).unwrap();
+    device.discard(Lba(journal.start), 1, Time::ZERO).unwrap();
 }
 
 macro_rules! paths {
@@ -108,7 +108,7 @@ static WRAPPERS: [Row; 5] = [
         reads_more: false,
         open: |images| {
             let device = path(images, "hold-journal/conv:image=IMAGE");
-            hold_journal(&*device, 4..40);
+            hold_journal(images, &*device, 4..40);
             device
         },
     },
