@@ -23,7 +23,7 @@ VOLUME_CASES ?= 2000
 EXT_CALLS ?= 1000000
 EXT_IMAGE_FILES ?= 40000
 
-.PHONY: help demo test check bench bench-paced results fuzz crash build needs zoned-guest programs install
+.PHONY: help demo test check bench bench-paced results fuzz crash build needs zoned-guest qemu-journal programs install
 
 help:
 	@echo "make demo    run the sample trace on several paths: a table, and a page in demo/report.html"
@@ -43,6 +43,7 @@ help:
 	@echo "             compare ext with the kernel's ext4 over random calls, EXT_CALLS=$(EXT_CALLS), and on trees of EXT_IMAGE_FILES=$(EXT_IMAGE_FILES) files;"
 	@echo "             make random writes, fsyncs, punches and reads of a store fail, FAILING_STORE_SECONDS=$(FAILING_STORE_SECONDS) each;"
 	@echo "             share every block device among threads, BLOCK_DEVICE_SECONDS=$(BLOCK_DEVICE_SECONDS) each"
+	@echo "make qemu-journal  a stock kernel in QEMU on a held journal: guest killed, server restarted, server killed"
 	@echo "make install install the program in PREFIX=$(PREFIX), with its helper names for mount(8) and umount(8) in /sbin"
 
 build:
@@ -134,6 +135,10 @@ programs: build
 	@FILE_SYSTEM=$(FILE_SYSTEM) scripts/programs-on-mount
 
 # The kernel's own zoned block devices, in a guest whose kernel has them.
+qemu-journal: build
+	@scripts/needs qemu-system-x86_64:qemu-system-x86 qemu-img:qemu-utils busybox:busybox-static cpio mke2fs:e2fsprogs curl
+	@FLASHPATH=$(FLASHPATH) scripts/qemu-journal
+
 zoned-guest:
 	@scripts/needs qemu-system-x86_64:qemu-system-x86 busybox:busybox-static cpio dmsetup mke2fs:e2fsprogs
 	@scripts/zoned-guest

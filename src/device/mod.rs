@@ -17,6 +17,7 @@
 //! | `store` | the storage of blocks: in memory, or in an image |
 //! | `conv` | a conventional device |
 //! | `cache` | a write-back cache on a device |
+//! | `hold_journal` | keeps the journal in memory instead of on the device |
 //! | `zns` | a ZNS drive |
 //! | `nand` | flash: the inside of a drive, page by page |
 //! | `nvm` | non-volatile memory |
@@ -26,6 +27,7 @@ mod block;
 pub mod cache;
 pub mod conv;
 mod error;
+pub mod hold_journal;
 mod lba;
 mod medium;
 mod memory;

@@ -3,7 +3,7 @@
 use super::drive::{ReadLayer, read_conventional, read_layer};
 use crate::device::station::{DeviceNode, DeviceSettings, Offer};
 use crate::device::zns::{self, ZnsSettings};
-use crate::device::{cache, conv, nand, nvm};
+use crate::device::{cache, conv, hold_journal, nand, nvm};
 use crate::expression::{ExpressionError, Kind, Term};
 use crate::fs::ext::{self, ExtSettings};
 use crate::fs::kernel::{self, KernelFileSystem, KernelSettings};
@@ -176,6 +176,19 @@ pub static STATIONS: &[Station] = &[
             several: Some("the cache in memory has one device; of two, the first holds the cache: cache/CACHE+DEVICE"),
         },
         |term, below| Ok(Arc::new(cache::CacheSettings::read(term, below.len())?)),
+    ),
+    Station::device(
+        &hold_journal::KIND,
+        "cache",
+        Offer::Blocks,
+        Below {
+            // A file name can contain a slash.
+            example: Some(
+                "/conv:image=DISK after it; behind a file name, after a comma: hold-journal:spill=FILE,memory=64M/conv:image=DISK",
+            ),
+            ..one(BLOCKS)
+        },
+        |term, below| Ok(Arc::new(hold_journal::HoldJournalSettings::read(term, below)?)),
     ),
     Station::device(
         &zoned::KIND,

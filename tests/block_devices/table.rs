@@ -3,12 +3,14 @@
 use crate::BLOCK;
 use crate::failing_disk::FailingDisk;
 use crate::power_cut::{Disk, Power};
-use flashpath::device::BlockDevice;
 use flashpath::device::conv::{ConvSettings, Conventional};
+use flashpath::device::{BlockDevice, Lba};
 use flashpath::expression::parse_term;
 use flashpath::run::{Labelling, Path, Payload, open_device};
 use flashpath::time::Time;
 use std::fs::File;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
 use tempfile::TempDir;
 
 /// Blocks of an image.
@@ -48,6 +50,18 @@ fn path(images: &TempDir, text: &str) -> Box<dyn BlockDevice> {
     open_device(&path, Payload::Bytes, 1).unwrap()
 }
 
+/// Makes blocks of zeros a journal that is held: its superblock is there only while the place is named.
+fn hold_journal(images: &TempDir, device: &dyn BlockDevice, journal: Range<u64>) {
+    let mut superblock = vec![0; BLOCK];
+    for (at, word) in [(0, 0xC03B_3998), (4, 4), (12, BLOCK as u32), (16, (journal.end - journal.start) as u32)] {
+        superblock[at..at + 4].copy_from_slice(&word.to_be_bytes());
+    }
+    let image = File::options().write(true).open(images.path().join("image")).unwrap();
+    image.write_all_at(&superblock, journal.start * BLOCK as u64).unwrap();
+    device.set_journal(&[Lba(journal.start)..Lba(journal.end)]).unwrap();
+    device.discard(Lba(journal.start), 1, Time::ZERO).unwrap();
+}
+
 macro_rules! paths {
     ($($text:literal),* $(,)?) => {
         [$(Row { name: $text, reads_more: false, open: |images| path(images, $text) }),*]
@@ -55,7 +69,7 @@ macro_rules! paths {
 }
 
 /// Every station, by its path.
-static PATHS: [Row; 17] = paths![
+static PATHS: [Row; 19] = paths![
     "conv:size=4M",
     "conv:size=4M,timing=off",
     "conv:image=IMAGE",
@@ -72,11 +86,13 @@ static PATHS: [Row; 17] = paths![
     "cache:size=256K,policy=clock/page/nand:size=64M,pages-per-block=64",
     "cache:size=256K/conv:size=2M+conv:image=IMAGE",
     "cache:size=64K/cache:size=256K/conv:size=4M",
+    "hold-journal/conv:size=4M",
+    "hold-journal/conv:image=IMAGE",
     "dm-zoned:reserved=3/cache:size=256K/conv:size=8M+zns:size=64M,zone=1M",
 ];
 
 /// Wrappers, of a device or of a disk below one.
-static WRAPPERS: [Row; 4] = [
+static WRAPPERS: [Row; 5] = [
     Row {
         name: "labelled conv",
         reads_more: true,
@@ -86,6 +102,15 @@ static WRAPPERS: [Row; 4] = [
         name: "labelled cache on an image",
         reads_more: true,
         open: |images| Box::new(Labelling::new(path(images, "cache:size=256K/conv:image=IMAGE"), Time::ZERO).unwrap()),
+    },
+    Row {
+        name: "hold-journal with a journal on an image",
+        reads_more: false,
+        open: |images| {
+            let device = path(images, "hold-journal/conv:image=IMAGE");
+            hold_journal(images, &*device, 4..40);
+            device
+        },
     },
     Row {
         name: "conv on a disk that can fail",

@@ -45,6 +45,8 @@ mod nbd_client;
 mod on_kernel;
 #[path = "program/parts.rs"]
 mod parts;
+#[path = "program/qemu_journal.rs"]
+mod qemu_journal;
 #[path = "program/readme.rs"]
 mod readme;
 #[path = "program/refused.rs"]
