@@ -23,6 +23,7 @@ mod reproduce;
 mod resident;
 mod run;
 mod serve;
+mod sweep;
 mod trace_file;
 mod umount;
 mod volume;
@@ -56,6 +57,8 @@ A path is written from top to bottom: stations joined by '/', options after ':',
 enum Command {
     /// Run a workload on one or several paths, or in a directory
     Run(Box<run::Run>),
+    /// Run a workload on many paths, with many options and seeds, beside each other: a table with a row for each run
+    Sweep(Box<sweep::Sweep>),
     /// Show all stations and workloads, with every option and default
     Layers(layers::Layers),
     /// Make an empty volume on images
@@ -90,6 +93,7 @@ fn main() -> ExitCode {
     };
     let ended = match cli.command {
         Command::Run(command) => command.run(),
+        Command::Sweep(command) => command.run(),
         Command::Layers(command) => command.run(),
         Command::Mkfs(command) => command.run(),
         Command::Fsck(command) => command.run(),
