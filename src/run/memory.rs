@@ -6,9 +6,11 @@ use crate::device::station::Payload;
 use crate::units::BLOCK_BYTES;
 
 /// Bytes for the engine: batches, windows, histograms, and the workload.
-const ENGINE_BYTES: u64 = 6 << 20;
+const ENGINE_BYTES: u64 = 8 << 20;
 /// Bytes for a file system: its caches and threads.
 const VOLUME_BYTES: u64 = 48 << 20;
+/// Bytes for a file system without a device: its files are its memory, and the workload makes them.
+const TREE_BYTES: u64 = 96 << 20;
 /// Bytes of a file system's metadata for a block of the devices below it, about.
 const VOLUME_BLOCK_BYTES: u64 = 24;
 /// Bytes for the newest stamp of a block, if reads are verified.
@@ -23,7 +25,11 @@ pub fn memory_bytes(path: &Path, options: &RunOptions) -> u64 {
         (None, Some(drive)) => drive.memory_bytes_of(options.verify),
         _ => raw(Payload::Stamps),
     };
-    let volume = path.volume_settings().map_or(0, |_| VOLUME_BYTES + blocks * VOLUME_BLOCK_BYTES);
+    let volume = match path.volume_settings() {
+        None => 0,
+        Some(_) if path.devices.is_empty() => TREE_BYTES,
+        Some(_) => VOLUME_BYTES + blocks * VOLUME_BLOCK_BYTES,
+    };
     let verified = if options.verify { blocks * STAMP_BYTES } else { 0 };
     ENGINE_BYTES + devices + volume + verified
 }

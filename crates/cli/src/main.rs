@@ -18,6 +18,7 @@ mod invocation;
 mod layers;
 mod mount;
 mod output;
+mod pages;
 mod progress;
 mod reproduce;
 mod resident;
@@ -32,7 +33,7 @@ mod workload;
 mod zoned_device;
 
 use clap::error::ErrorKind;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use failure::Failure;
 use output::{print, print_message, report};
 use std::path::Path;
@@ -81,6 +82,10 @@ enum Command {
     Calibrate(calibrate::Calibrate),
     /// Convert a trace of any format to CSV or Parquet
     Convert(convert::Convert),
+    /// Write the manual pages, one for each command
+    Man(pages::Man),
+    /// Print the completions for a shell
+    Completions(pages::Completions),
 }
 
 fn main() -> ExitCode {
@@ -105,6 +110,8 @@ fn main() -> ExitCode {
         Command::Reproduce(command) => command.run(),
         Command::Calibrate(command) => command.run(),
         Command::Convert(command) => command.run(),
+        Command::Man(command) => command.run(Cli::command()),
+        Command::Completions(command) => command.run(Cli::command()),
     };
     match ended {
         Ok(()) => ExitCode::SUCCESS,

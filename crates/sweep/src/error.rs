@@ -23,7 +23,7 @@ pub enum SweepError {
     #[error("{error}; in {run}")]
     Run {
         /// The fault.
-        error: RunError,
+        error: Box<RunError>,
         /// The run.
         run: String,
     },

@@ -8,6 +8,7 @@
 //! | `values` | lists and ranges of values |
 //! | `template` | a path, a workload or an option with several values |
 //! | `options` | the options of the command that can be varied |
+//! | `cells` | the columns and cells of varied options |
 //! | `plan`, `work` | the runs, and their workloads |
 //! | `traces` | traces, decoded once |
 //! | `journal` | the rows of runs that are done |
@@ -16,6 +17,7 @@
 
 #![allow(clippy::disallowed_methods, reason = "a sweep has the clock of its progress")]
 
+mod cells;
 mod error;
 mod journal;
 mod options;

@@ -3,19 +3,18 @@
 //! A run is a workload, a path, options and a seed. The plan holds each list once; run `n` is found by division, the seed
 //! first to change.
 
+use crate::cells::{Cell, MOST_RUNS, add_column, cells_of, check_count};
 use crate::error::SweepError;
 use crate::options::{COMMAND, Chosen, SEED, cell, check};
 use crate::template::Template;
+use crate::traces::Traces;
 use crate::work::{Work, WorkloadRequest, read_workloads};
 use flashpath::expression::{ExpressionError, Kind};
-use flashpath::run::{Path, STATIONS, memory_bytes};
+use flashpath::run::{Job, Path, RunError, STATIONS, memory_bytes};
 use flashpath::task::CpuTable;
 use flashpath::workload::trace::{Format, Stage};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-
-/// The most runs of a sweep.
-pub const MOST_RUNS: u64 = 1_000_000;
 
 /// The column of the path's template, if there are several.
 const ON: &str = "on";
@@ -38,9 +37,6 @@ pub struct Request {
     /// The CPU time of file workloads; `None`: the table in the program.
     pub cpu: Option<CpuTable>,
 }
-
-/// A value of a varied option: the name of its column, and the cell.
-pub type Cell = (String, Value);
 
 /// A path of the plan.
 pub struct PlannedPath {
@@ -66,7 +62,7 @@ pub struct Plan {
     seeds: Vec<u64>,
     columns: Vec<String>,
     /// The format and stage of traces.
-    pub(crate) reading: (Option<&'static Format>, Option<Stage>),
+    reading: (Option<&'static Format>, Option<Stage>),
 }
 
 /// One run of a plan.
@@ -121,8 +117,8 @@ impl Plan {
                 work.check_options(&options.chosen, self.reading)?;
                 for path in &self.paths {
                     let point = Point { number: 0, work, path, options, seed: self.seeds[0] };
-                    let error = |error| SweepError::Run { error, run: point.described() };
-                    work.job(&point, None).and_then(|job| job.check()).map_err(error)?;
+                    let error = |error| SweepError::Run { error: Box::new(error), run: point.described() };
+                    point.job(None).and_then(|job| job.check()).map_err(error)?;
                 }
             }
         }
@@ -154,14 +150,18 @@ impl Plan {
         &self.columns
     }
 
+    /// Decodes the traces of the plan.
+    ///
+    /// Fails if one has no operation, or the temporary directory has no room.
+    pub fn decode_traces(&self) -> Result<Traces, SweepError> {
+        let files: Vec<_> = self.works.iter().filter_map(Work::trace).collect();
+        let devices: Vec<_> = self.options.iter().map(|options| options.chosen.device).collect();
+        Traces::decode(&files, &devices, self.reading)
+    }
+
     /// The workloads.
     pub fn works(&self) -> &[Work] {
         &self.works
-    }
-
-    /// The options of all runs, except their seeds.
-    pub fn options(&self) -> &[PlannedOptions] {
-        &self.options
     }
 
     /// The SHA-256 of all that the results depend on, in hexadecimal digits. The order of the runs is a part of it.
@@ -187,7 +187,12 @@ impl Plan {
     }
 }
 
-impl Point<'_> {
+impl<'p> Point<'p> {
+    /// The job of the run. Without `traces` it can be checked, and not run on a trace.
+    pub(crate) fn job(&self, traces: Option<&'p Traces>) -> Result<Job<'p>, RunError> {
+        self.work.job(&self.path.path, &self.options.chosen, self.seed, traces)
+    }
+
     /// An estimate of the bytes of memory that the run takes.
     pub fn memory_bytes(&self) -> u64 {
         memory_bytes(&self.path.path, &self.options.chosen.run)
@@ -205,29 +210,6 @@ impl Point<'_> {
         words.extend(self.options.chosen.arguments.iter().cloned());
         words.join(" ")
     }
-}
-
-/// Adds a column, once.
-pub(crate) fn add_column(columns: &mut Vec<String>, name: &str) {
-    if !columns.iter().any(|column| column == name) {
-        columns.push(name.to_string());
-    }
-}
-
-/// The cells of a choice of values.
-pub(crate) fn cells_of(template: &Template, choice: &[usize]) -> Vec<Cell> {
-    let axes = template.axes.iter().zip(choice).filter(|(axis, _)| axis.values.len() > 1);
-    axes.map(|(axis, number)| (axis.name.clone(), cell(axis.takes, &axis.values[*number].text))).collect()
-}
-
-/// Checks that a template has not too many texts, before they are written out.
-pub(crate) fn check_count(template: &Template) -> Result<(), SweepError> {
-    if template.count() as u64 <= MOST_RUNS {
-        return Ok(());
-    }
-    let message =
-        format!("{} has {} choices of values, and at most {MOST_RUNS} are possible", template.source, template.count());
-    Err(SweepError::input(message, "take fewer values, or several sweeps"))
 }
 
 fn read_paths(on: &[(Option<String>, String)], columns: &mut Vec<String>) -> Result<Vec<PlannedPath>, SweepError> {
@@ -275,6 +257,9 @@ fn check_is_simulated(path: &Path) -> Result<(), SweepError> {
     }
 }
 
+/// Options with their values, and the cells of those that are varied.
+type Given = (Vec<(&'static str, String)>, Vec<Cell>);
+
 /// The choices of options, and the seeds.
 fn read_options(request: &Request, columns: &mut Vec<String>) -> Result<(Vec<PlannedOptions>, Vec<u64>), SweepError> {
     let mut templates = Vec::new();
@@ -303,7 +288,7 @@ fn read_options(request: &Request, columns: &mut Vec<String>) -> Result<(Vec<Pla
         ));
     }
     let mut seeds = vec![1];
-    let mut choices: Vec<(Vec<(&'static str, String)>, Vec<Cell>)> = vec![Default::default()];
+    let mut choices: Vec<Given> = vec![Given::default()];
     for (option, template) in &templates {
         let axis = &template.axes[0];
         if option.name == SEED {
@@ -317,7 +302,7 @@ fn read_options(request: &Request, columns: &mut Vec<String>) -> Result<(Vec<Pla
         if choices.len() as u64 * axis.values.len() as u64 > MOST_RUNS {
             return Err(SweepError::input("the options have too many choices of values", "take fewer values"));
         }
-        let with = |(given, cells): &(Vec<(&'static str, String)>, Vec<Cell>), text: &str| {
+        let with = |(given, cells): &Given, text: &str| {
             let (mut given, mut cells) = (given.clone(), cells.clone());
             given.push((option.name, text.to_string()));
             if axis.values.len() > 1 {

@@ -238,7 +238,7 @@ impl Shared<'_> {
             share.store((progress.share.unwrap_or(0.0) * STEPS) as u64, Ordering::Relaxed);
             !self.stop.load(Ordering::Relaxed)
         };
-        let job = point.work.job(&point, Some(self.traces));
+        let job = point.job(Some(self.traces));
         // A bug in one run does not end the others.
         let ended = catch_unwind(AssertUnwindSafe(|| run(job?, &NoMachine, &mut watch)));
         let mut cells = match ended {

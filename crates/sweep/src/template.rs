@@ -154,7 +154,7 @@ impl Template {
             let here = at..at + piece.len();
             at = here.end;
             let is_touched = match error.span.is_empty() {
-                true => here.contains(&error.span.start) || here.end == text.len() && error.span.start == text.len(),
+                true => here.start <= error.span.start && error.span.start <= here.end,
                 false => error.span.start < here.end && here.start < error.span.end,
             };
             if !is_touched {
@@ -167,7 +167,11 @@ impl Template {
             } else {
                 from
             };
-            found = Some(found.map_or(place.clone(), |found| found.start.min(place.start)..found.end.max(place.end)));
+            found = Some(match found {
+                // Between two pieces it is the second's.
+                Some(found) if !error.span.is_empty() => found.start.min(place.start)..found.end.max(place.end),
+                _ => place,
+            });
         }
         let span = found.unwrap_or(0..self.source.len());
         let help = format!("{}; in {text}", error.help);

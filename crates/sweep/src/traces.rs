@@ -1,10 +1,9 @@
 //! The traces of a sweep, each decoded once for all runs.
 
 use crate::error::SweepError;
-use crate::plan::Plan;
 use flashpath::run::RunError;
 use flashpath::workload::WorkloadError;
-use flashpath::workload::trace::{DecodedTrace, TraceOptions};
+use flashpath::workload::trace::{DecodedTrace, Format, Stage, TraceOptions};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -14,17 +13,21 @@ pub struct Traces {
 }
 
 impl Traces {
-    /// Decodes the traces of a plan into temporary files.
+    /// Decodes the traces in these files, each with its name in messages if it has one, for each of these devices, into
+    /// temporary files.
     ///
     /// Fails if one has no operation, or the temporary directory has no room.
-    pub fn decode(plan: &Plan) -> Result<Traces, SweepError> {
+    pub(crate) fn decode(
+        files: &[(&Path, Option<&'static str>)],
+        devices: &[Option<u32>],
+        (format, stage): (Option<&'static Format>, Option<Stage>),
+    ) -> Result<Traces, SweepError> {
         let mut decoded: Vec<(PathBuf, Option<u32>, Arc<DecodedTrace>)> = Vec::new();
-        for (file, name) in plan.works().iter().filter_map(|work| work.trace()) {
-            for device in plan.options().iter().map(|options| options.chosen.device) {
+        for (file, name) in files.iter().copied() {
+            for device in devices.iter().copied() {
                 if decoded.iter().any(|(known, of, _)| known == file && *of == device) {
                     continue;
                 }
-                let (format, stage) = plan.reading;
                 let options = TraceOptions { format, stage, device, name, ..TraceOptions::default() };
                 let records = tempfile::tempfile().map_err(|source| WorkloadError::Read {
                     file: std::env::temp_dir().display().to_string(),

@@ -1,12 +1,12 @@
 //! The workloads of a plan, and the job of a run.
 
+use crate::cells::{Cell, add_column, cells_of, check_count};
 use crate::error::SweepError;
 use crate::options::Chosen;
-use crate::plan::{Cell, Point, add_column, cells_of, check_count};
 use crate::template::Template;
 use crate::traces::Traces;
 use flashpath::expression::{Kind, Term, parse_term};
-use flashpath::run::{BlockWork, Job, Place, RunError, RunOptions, Work as JobWork};
+use flashpath::run::{BlockWork, Job, Path as DevicePath, Place, RunError, RunOptions, Work as JobWork};
 use flashpath::workload::files::{self, file_workload};
 use flashpath::workload::trace::{Format, Stage, TraceWorkload};
 use flashpath::workload::{fio_job, generator};
@@ -177,9 +177,13 @@ impl Work {
     }
 
     /// The job of a run with this workload. Without `traces` it can be checked, and not run on a trace.
-    pub(crate) fn job<'a>(&'a self, point: &Point<'a>, traces: Option<&'a Traces>) -> Result<Job<'a>, RunError> {
-        let seed = point.seed;
-        let chosen = &point.options.chosen;
+    pub(crate) fn job<'a>(
+        &'a self,
+        path: &'a DevicePath,
+        chosen: &'a Chosen,
+        seed: u64,
+        traces: Option<&'a Traces>,
+    ) -> Result<Job<'a>, RunError> {
         let blocks =
             |open| JobWork::Blocks(BlockWork { name: self.name.clone(), has_times: self.trace().is_some(), open });
         let work = match &self.kind {
@@ -197,6 +201,6 @@ impl Work {
             })),
         };
         let options = RunOptions { arguments: Vec::new(), ..chosen.run.clone() };
-        Ok(Job { work, place: Place::Path(&point.path.path), seed, options })
+        Ok(Job { work, place: Place::Path(path), seed, options })
     }
 }

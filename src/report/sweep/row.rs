@@ -12,7 +12,7 @@ const LEFT_OUT: [&str; 4] = ["seconds_wall", "interrupted", "options", "sums"];
 /// alone to see them.
 const LISTS: [&str; 2] = ["warnings", "media"];
 
-/// The row of a result: its values by the names of [`csv`](crate::report::csv()), without lists over time and space.
+/// The row of a result: its values by the names of [`csv`](fn@crate::report::csv), without lists over time and space.
 pub fn row(mut result: RunResult) -> SweepRow {
     // Cleared before they are converted: a map has thousands of values.
     (result.windows, result.window_causes, result.maps) = (Vec::new(), Vec::new(), Vec::new());

@@ -16,7 +16,7 @@ use crate::mount::machine_share;
 use flashpath::task::CpuTable;
 use flashpath::units::parse_size;
 use flashpath::workload::trace::{Format, Stage};
-use flashpath_sweep::{Identity, Journal, JournalFault, Limits, Plan, SweepError, Traces, check_memory, run_all};
+use flashpath_sweep::{Identity, Journal, JournalFault, Limits, Plan, SweepError, check_memory, run_all};
 use output::{JournalPlace, Outputs};
 use progress::ProgressBar;
 use request::Described;
@@ -161,7 +161,7 @@ impl Sweep {
         }
         if done_before < plan.runs() {
             catch_interrupts()?;
-            let traces = Traces::decode(&plan)?;
+            let traces = plan.decode_traces()?;
             let mut bar = ProgressBar::new(self.quiet);
             run_all(&plan, &traces, limits, &mut journal, &STOP, &mut |progress| bar.show(progress))?;
             bar.finish();
@@ -189,7 +189,7 @@ impl From<SweepError> for Failure {
             SweepError::Workload(error) => error.into(),
             SweepError::Run { error, run } => {
                 let message = format!("{error}; in {run}");
-                match Failure::from(error) {
+                match Failure::from(*error) {
                     Failure::Input(report) => Failure::input(message, report.help().map(|help| help.to_string())),
                     _ => Failure::failed(message),
                 }
