@@ -123,7 +123,10 @@ impl Outputs {
         self.write_tables(&rows, &groups, columns)?;
         let figure = Figure::choose(columns, &groups, [&self.x, &self.y, &self.by].map(|name| name.as_deref()));
         if let Some(file) = &self.report {
-            let title = plan.works().first().map_or("", |work| work.name());
+            let title = match plan.works() {
+                [work] => work.name(),
+                _ => "A sweep",
+            };
             write_file(file, page(&format!("{title}: {} runs", rows.len()), &rows, &groups, &figure))?;
         }
         if !quiet {
