@@ -44,13 +44,18 @@ help:
 	@echo "             make random writes, fsyncs, punches and reads of a store fail, FAILING_STORE_SECONDS=$(FAILING_STORE_SECONDS) each;"
 	@echo "             share every block device among threads, BLOCK_DEVICE_SECONDS=$(BLOCK_DEVICE_SECONDS) each"
 	@echo "make qemu-journal  a stock kernel in QEMU on a held journal: guest killed, server restarted, server killed"
-	@echo "make install install the program in PREFIX=$(PREFIX), with its helper names for mount(8) and umount(8) in /sbin"
+	@echo "make install install the program in PREFIX=$(PREFIX), with manual pages and completions, and its helper names for mount(8) and umount(8) in /sbin"
 
 build:
 	cargo build --release --locked
 
 install: build
 	install -D -m 755 $(FLASHPATH) $(DESTDIR)$(PREFIX)/bin/flashpath
+	$(FLASHPATH) man $(DESTDIR)$(PREFIX)/share/man/man1
+	install -d $(addprefix $(DESTDIR)$(PREFIX)/share/,bash-completion/completions zsh/site-functions fish/vendor_completions.d)
+	$(FLASHPATH) completions bash >$(DESTDIR)$(PREFIX)/share/bash-completion/completions/flashpath
+	$(FLASHPATH) completions zsh >$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_flashpath
+	$(FLASHPATH) completions fish >$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/flashpath.fish
 	install -d $(DESTDIR)/sbin
 	ln -sf $(PREFIX)/bin/flashpath $(DESTDIR)/sbin/mount.fuse.flashpath
 	ln -sf $(PREFIX)/bin/flashpath $(DESTDIR)/sbin/mount.fuse.sfs
@@ -91,6 +96,7 @@ check:
 
 bench: needs build
 	cargo bench --locked
+	scripts/bench-sweep
 	scripts/bench-serve
 	@scripts/needs fio bindfs python3
 	scripts/bench-mount

@@ -35,7 +35,7 @@ struct Front {
     crates: &'static [&'static str],
 }
 
-const FRONTS: [Front; 6] = [
+const FRONTS: [Front; 7] = [
     Front { root: "crates/kernel/src/lib.rs", rooms: None, crates: &[] },
     Front { root: "crates/nvm/src/lib.rs", rooms: None, crates: &[] },
     Front { root: "crates/nbd/src/lib.rs", rooms: Some(&["run"]), crates: &[] },
@@ -45,10 +45,11 @@ const FRONTS: [Front; 6] = [
         rooms: Some(&["device", "fs", "layout", "report", "run", "translation", "workload"]),
         crates: &["flashpath_kernel"],
     },
+    Front { root: "crates/sweep/src/lib.rs", rooms: Some(&["report", "run", "workload"]), crates: &[] },
     Front {
         root: "crates/cli/src/main.rs",
         rooms: Some(&["device", "fs", "layout", "report", "run", "translation", "workload"]),
-        crates: &["flashpath_fuse", "flashpath_kernel", "flashpath_nbd", "flashpath_reproduce"],
+        crates: &["flashpath_fuse", "flashpath_kernel", "flashpath_nbd", "flashpath_reproduce", "flashpath_sweep"],
     },
 ];
 

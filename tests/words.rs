@@ -8,7 +8,7 @@ use syn::visit::{self, Visit};
 
 /// The maximum share of doc lines, in percent, that open with a question word, for each room. A room that is finished
 /// has 1; a limit may only shrink.
-const OPENERS: [(&str, u32); 17] = [
+const OPENERS: [(&str, u32); 18] = [
     ("src", 1),
     ("src/device", 1),
     ("src/expression", 1),
@@ -25,6 +25,7 @@ const OPENERS: [(&str, u32); 17] = [
     ("crates/nbd", 1),
     ("crates/nvm", 0),
     ("crates/reproduce", 1),
+    ("crates/sweep", 1),
     ("tests", 1),
 ];
 

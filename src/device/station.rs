@@ -124,6 +124,12 @@ pub trait DeviceSettings: Debug + Any + Send + Sync {
         false
     }
 
+    /// An estimate of the bytes of memory that the station takes when all of it is written, without those of the devices
+    /// below.
+    fn memory_bytes(&self, _holds: Payload) -> u64 {
+        0
+    }
+
     /// Opens the station in its last state, or new.
     fn open(&self, below: Vec<Medium>, opening: &OpenOptions) -> Result<Medium, StationError>;
 
@@ -174,6 +180,12 @@ impl DeviceNode {
     /// True if this node or one below it keeps a volume on the devices below.
     pub fn has_volume(&self) -> bool {
         self.settings.has_volume() || self.below.iter().any(DeviceNode::has_volume)
+    }
+
+    /// An estimate of the bytes of memory that this node and those below it take when all of them is written.
+    pub fn memory_bytes(&self, holds: Payload) -> u64 {
+        let below = self.below.iter().map(|node| node.memory_bytes(holds));
+        below.fold(self.settings.memory_bytes(holds), u64::saturating_add)
     }
 
     /// The storage of this node and those below it that must outlast a run.

@@ -61,7 +61,7 @@ impl FlatTable {
 }
 
 /// The values of an object by the names of their columns.
-fn flattened(run: &Value) -> BTreeMap<String, Value> {
+pub(super) fn flattened(run: &Value) -> BTreeMap<String, Value> {
     fn add(name: String, value: &Value, columns: &mut BTreeMap<String, Value>) {
         match value {
             Value::Object(object) => {

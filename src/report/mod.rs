@@ -7,7 +7,7 @@
 //! | [`csv`](fn@csv), [`parquet`](fn@parquet) | programs: the same as a flat table |
 //! | [`html()`] | an offline page with charts |
 //!
-//! [`figure`] holds reproduced figures of papers.
+//! [`figure`] holds reproduced figures of papers, [`sweep`] the results of many runs as one table.
 //!
 //! The engine fills the distributions of a result with [`LatencyHistogram`] and [`wear_bins`]. Each form is a function
 //! from results to text, without a terminal, a file or a clock. [`write_file`] writes a text to a file.
@@ -31,6 +31,7 @@ mod result;
 mod row;
 #[cfg(test)]
 mod sample;
+pub mod sweep;
 mod terminal;
 mod translation_rows;
 

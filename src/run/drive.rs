@@ -6,7 +6,7 @@ use super::logging::Logging;
 use super::outcome::Outcome;
 use crate::device::conv::{self, ConvSettings};
 use crate::device::nand::{Geometry, Nand, NandSettings, Recording, Reserving, Timing, Untimed};
-use crate::device::station::{DeviceSettings, OpenOptions, StationError, Storage};
+use crate::device::station::{DeviceSettings, OpenOptions, Payload, StationError, Storage};
 use crate::device::wait_log::WaitLog;
 use crate::device::{BlockDevice, Medium};
 use crate::expression::{ExpressionError, Term, parse_term};
@@ -117,6 +117,15 @@ pub(super) fn read_layer<L: FlashLayer>(
     Ok(Arc::new(L::read(term, geometry)?))
 }
 
+/// Bytes of memory for a flash page: its spare area with an origin, and a valid bit.
+const PAGE_BYTES: u64 = 5;
+/// Bytes for its version, if reads are verified or the power can be cut.
+const VERSION_BYTES: u64 = 16;
+/// Bytes for an exported page: the entry of its map.
+const MAPPED_PAGE_BYTES: u64 = 4;
+/// Bytes for an erase block, in the lists of a layer and the flash, about.
+const FLASH_BLOCK_BYTES: u64 = 256;
+
 /// More flash than any preset reserves.
 const MOST_RESERVED: u64 = 64 << 30;
 
@@ -152,6 +161,16 @@ impl DriveSettings {
         self.layer.exported_pages() * u64::from(self.nand.geometry.page_bytes)
     }
 
+    /// An estimate of the bytes of memory of a drive: the spare areas, the valid bits and the map of its pages, and the
+    /// lists of its blocks. `keeps_versions`: the flash keeps a stamp and a sequence number of each page.
+    pub(super) fn memory_bytes_of(&self, keeps_versions: bool) -> u64 {
+        let geometry = &self.nand.geometry;
+        let of_page = if keeps_versions { PAGE_BYTES + VERSION_BYTES } else { PAGE_BYTES };
+        geometry.page_slots() as u64 * of_page
+            + self.layer.exported_pages() * MAPPED_PAGE_BYTES
+            + u64::from(geometry.blocks) * FLASH_BLOCK_BYTES
+    }
+
     /// Runs the engine on a new drive.
     pub(super) fn run(&self, keeps_versions: bool, run: EngineRun<'_>) -> Outcome {
         self.layer.run(&self.nand, keeps_versions, run)
@@ -165,6 +184,10 @@ impl DeviceSettings for DriveSettings {
 
     fn storage(&self) -> Storage<'_> {
         Storage::Memory
+    }
+
+    fn memory_bytes(&self, holds: Payload) -> u64 {
+        self.memory_bytes_of(false) + self.exported_bytes() / BLOCK_BYTES * holds.width() as u64
     }
 
     fn open(&self, _: Vec<Medium>, opening: &OpenOptions) -> Result<Medium, StationError> {
@@ -203,6 +226,10 @@ impl DeviceSettings for ConventionalDrive {
 
     fn storage(&self) -> Storage<'_> {
         Storage::Memory
+    }
+
+    fn memory_bytes(&self, holds: Payload) -> u64 {
+        self.drive.memory_bytes(holds)
     }
 
     fn open(&self, _: Vec<Medium>, opening: &OpenOptions) -> Result<Medium, StationError> {

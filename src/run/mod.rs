@@ -28,6 +28,7 @@
 //! | `work` | the work of a run, its place and its options |
 //! | `job` | the door: runs work in a place |
 //! | `fit` | checks that work and options fit their place |
+//! | `memory` | the memory that a run takes, estimated |
 //! | `machine` | what a run needs of this machine: a clock, and mounts |
 //! | `in_directory`, `on_kernel` | a run in a directory; in a file system of the kernel |
 //! | `in_files` | the outcome of a run in the files of a file system |
@@ -55,6 +56,7 @@ mod labelling;
 mod logging;
 mod machine;
 mod maps;
+mod memory;
 mod on_kernel;
 mod open;
 mod outcome;
@@ -82,6 +84,7 @@ pub use job::run;
 pub use labelling::Labelling;
 pub use logging::Logging;
 pub use machine::{Machine, MountedPath, NoMachine};
+pub use memory::memory_bytes;
 pub use open::open_device;
 use open::open_device_recorded;
 pub use outcome::Outcome;

@@ -24,6 +24,12 @@ pub fn environment(input: Option<&Path>) -> Result<Environment, Failure> {
     Ok(Environment { program, machine: Some(machine()), input })
 }
 
+/// This program, its version, and the commit of its sources.
+pub fn program() -> String {
+    let commit = option_env!("FLASHPATH_COMMIT").map_or(String::new(), |commit| format!(" ({commit})"));
+    format!("flashpath {}{commit}", env!("CARGO_PKG_VERSION"))
+}
+
 fn input_file(path: &Path) -> io::Result<InputFile> {
     let mut file = File::open(path)?;
     let (mut hash, mut part, mut bytes) = (Sha256::new(), vec![0; PART], 0);

@@ -18,11 +18,13 @@ mod invocation;
 mod layers;
 mod mount;
 mod output;
+mod pages;
 mod progress;
 mod reproduce;
 mod resident;
 mod run;
 mod serve;
+mod sweep;
 mod trace_file;
 mod umount;
 mod volume;
@@ -31,7 +33,7 @@ mod workload;
 mod zoned_device;
 
 use clap::error::ErrorKind;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use failure::Failure;
 use output::{print, print_message, report};
 use std::path::Path;
@@ -56,6 +58,8 @@ A path is written from top to bottom: stations joined by '/', options after ':',
 enum Command {
     /// Run a workload on one or several paths, or in a directory
     Run(Box<run::Run>),
+    /// Run a workload on many paths, with many options and seeds, beside each other: a table with a row for each run
+    Sweep(Box<sweep::Sweep>),
     /// Show all stations and workloads, with every option and default
     Layers(layers::Layers),
     /// Make an empty volume on images
@@ -78,6 +82,10 @@ enum Command {
     Calibrate(calibrate::Calibrate),
     /// Convert a trace of any format to CSV or Parquet
     Convert(convert::Convert),
+    /// Write the manual pages, one for each command
+    Man(pages::Man),
+    /// Print the completions for a shell
+    Completions(pages::Completions),
 }
 
 fn main() -> ExitCode {
@@ -90,6 +98,7 @@ fn main() -> ExitCode {
     };
     let ended = match cli.command {
         Command::Run(command) => command.run(),
+        Command::Sweep(command) => command.run(),
         Command::Layers(command) => command.run(),
         Command::Mkfs(command) => command.run(),
         Command::Fsck(command) => command.run(),
@@ -101,6 +110,8 @@ fn main() -> ExitCode {
         Command::Reproduce(command) => command.run(),
         Command::Calibrate(command) => command.run(),
         Command::Convert(command) => command.run(),
+        Command::Man(command) => command.run(Cli::command()),
+        Command::Completions(command) => command.run(Cli::command()),
     };
     match ended {
         Ok(()) => ExitCode::SUCCESS,

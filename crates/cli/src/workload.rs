@@ -27,14 +27,16 @@ pub struct Reading {
     pub stage: Option<Stage>,
 }
 
-fn format(name: &str) -> Result<&'static Format, String> {
+/// The format of this name.
+pub fn format(name: &str) -> Result<&'static Format, String> {
     Format::named(FORMATS, name).ok_or_else(|| {
         let names: Vec<_> = FORMATS.iter().map(Format::name).collect();
         format!("unknown format; known are: {}", names.join(", "))
     })
 }
 
-fn stage(letter: &str) -> Result<Stage, String> {
+/// The stage of this letter.
+pub fn stage(letter: &str) -> Result<Stage, String> {
     Stage::parse(letter).ok_or_else(|| "expected Q, D or C".to_string())
 }
 

@@ -43,6 +43,8 @@ mod mount_posix;
 mod nbd_client;
 #[path = "program/on_kernel.rs"]
 mod on_kernel;
+#[path = "program/pages.rs"]
+mod pages;
 #[path = "program/parts.rs"]
 mod parts;
 #[path = "program/qemu_journal.rs"]
@@ -73,6 +75,8 @@ mod sfs_volume;
 mod simulated_threads;
 #[path = "program/stopped.rs"]
 mod stopped;
+#[path = "program/sweep.rs"]
+mod sweep;
 #[path = "program/traces.rs"]
 mod traces;
 #[path = "program/volume.rs"]

@@ -2,7 +2,7 @@
 
 use super::{Cache, Place};
 use crate::device::Medium;
-use crate::device::station::{DeviceSettings, OpenOptions, StationError};
+use crate::device::station::{DeviceSettings, OpenOptions, Payload, StationError};
 use crate::expression::{Choice, ExpressionError, Kind, OptionKind, Term, Values, words};
 use crate::units::BLOCK_BYTES;
 
@@ -91,6 +91,9 @@ impl CacheSettings {
     }
 }
 
+/// Bytes of a block's entry in the map and the order of a cache, about.
+const ENTRY_BYTES: u64 = 64;
+
 impl DeviceSettings for CacheSettings {
     fn written_out(&self) -> String {
         self.written_out.clone()
@@ -99,6 +102,10 @@ impl DeviceSettings for CacheSettings {
     /// The content of the cache's own device need not outlast a run.
     fn scratch_devices(&self, below: usize) -> usize {
         below - 1
+    }
+
+    fn memory_bytes(&self, holds: Payload) -> u64 {
+        self.blocks.saturating_mul(holds.width() as u64 + ENTRY_BYTES)
     }
 
     fn open(&self, below: Vec<Medium>, _: &OpenOptions) -> Result<Medium, StationError> {

@@ -2,7 +2,7 @@
 
 use super::{Conventional, ServiceTimes};
 use crate::device::nand::Preset;
-use crate::device::station::{DeviceSettings, MakeOptions, OpenOptions, StationError, Storage};
+use crate::device::station::{DeviceSettings, MakeOptions, OpenOptions, Payload, StationError, Storage};
 use crate::device::{ImageError, Medium};
 use crate::expression::{Choice, ExpressionError, Kind, OptionKind, Settings, Term, Values, words};
 use crate::units::{BLOCK_BYTES, format_size};
@@ -146,6 +146,10 @@ impl DeviceSettings for ConvSettings {
 
     fn storage(&self) -> Storage<'_> {
         self.image.as_deref().map_or(Storage::Memory, Storage::File)
+    }
+
+    fn memory_bytes(&self, holds: Payload) -> u64 {
+        if self.image.is_some() { 0 } else { self.blocks() * holds.width() as u64 }
     }
 
     fn open(&self, _: Vec<Medium>, opening: &OpenOptions) -> Result<Medium, StationError> {

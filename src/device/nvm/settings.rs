@@ -1,7 +1,7 @@
 //! The options of `nvm`.
 
 use super::{LINE_BYTES, Mapped, MemoryTimes, NAME, Nvm};
-use crate::device::station::{DeviceSettings, MakeOptions, OpenOptions, StationError, Storage};
+use crate::device::station::{DeviceSettings, MakeOptions, OpenOptions, Payload, StationError, Storage};
 use crate::device::{ImageError, Medium};
 use crate::expression::{Choice, ExpressionError, Kind, OptionKind, Term, Values, words};
 use crate::units::{BLOCK_BYTES, format_size};
@@ -132,6 +132,11 @@ impl DeviceSettings for NvmSettings {
 
     fn storage(&self) -> Storage<'_> {
         self.image.as_deref().map_or(Storage::Memory, Storage::File)
+    }
+
+    /// Bytes, whatever the blocks of other devices hold: a journal in memory is read back.
+    fn memory_bytes(&self, _: Payload) -> u64 {
+        if self.image.is_some() { 0 } else { self.size_bytes }
     }
 
     fn open(&self, _: Vec<Medium>, _: &OpenOptions) -> Result<Medium, StationError> {

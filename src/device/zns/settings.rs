@@ -3,7 +3,7 @@
 use super::shape::ZnsShape;
 use super::{Zns, open_system_device};
 use crate::device::nand::{Latencies, PageBytes, Preset};
-use crate::device::station::{DeviceSettings, MakeOptions, OpenOptions, StationError, Storage};
+use crate::device::station::{DeviceSettings, MakeOptions, OpenOptions, Payload, StationError, Storage};
 use crate::device::{ImageError, Medium};
 use crate::expression::{ExpressionError, Kind, OptionKind, Settings, Term, Values, words};
 use crate::units::{BLOCK_BYTES, format_size};
@@ -290,6 +290,11 @@ impl DeviceSettings for ZnsSettings {
 
     fn storage(&self) -> Storage<'_> {
         self.image.as_deref().or(self.device.as_deref()).map_or(Storage::Memory, Storage::File)
+    }
+
+    fn memory_bytes(&self, holds: Payload) -> u64 {
+        let is_in_memory = self.storage() == Storage::Memory;
+        if is_in_memory { self.settings.size("size") / BLOCK_BYTES * holds.width() as u64 } else { 0 }
     }
 
     fn open(&self, _: Vec<Medium>, opening: &OpenOptions) -> Result<Medium, StationError> {

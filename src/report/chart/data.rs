@@ -40,6 +40,11 @@ fn lines(panel: &Panel, csv: &mut String) {
                     line(label, shortest(point.0), shortest(point.1));
                 }
             }
+            Marks::Intervals(intervals) => {
+                for (x, (low, high)) in intervals {
+                    line(label, shortest(*x), format!("{} to {}", shortest(*low), shortest(*high)));
+                }
+            }
             Marks::Bars(values) => {
                 for (number, value) in values.iter().enumerate() {
                     line(label, name(&panel.x.names, number), value.map_or(String::new(), shortest));

@@ -1,4 +1,4 @@
-//! Lines and areas, with markers, and a tag beside the end of each line that reaches the right edge.
+//! Lines, areas and intervals, with markers, and a tag beside the end of each line that reaches the right edge.
 
 use super::scale::Placed;
 use super::svg::{Anchor, Font, SMALL};
@@ -23,7 +23,11 @@ pub fn draw(svg: &mut Svg, panel: &Panel, x: &Placed, y: &Placed) {
         let (points, thick_from, is_area) = match &series.marks {
             Marks::Line { points, thick_from } => (points, *thick_from, false),
             Marks::Area(points) => (points, None, true),
-            _ => continue,
+            Marks::Intervals(intervals) => {
+                whiskers(svg, intervals, (x, y), series);
+                continue;
+            }
+            Marks::Bars(_) | Marks::Paper { .. } | Marks::Rows(_) => continue,
         };
         let held = points.iter().filter(|point| x.axis.holds(point.0) && y.axis.holds(point.1));
         let shown = distinct(held.copied(), (x, y));
@@ -53,6 +57,25 @@ pub fn draw(svg: &mut Svg, panel: &Panel, x: &Placed, y: &Placed) {
         }
     }
     tags(svg, ends, (x, y));
+}
+
+/// Half the width of the ends of an interval, in pixels.
+const WHISKER: f64 = 3.0;
+
+/// Draws intervals as vertical lines with ends.
+fn whiskers(svg: &mut Svg, intervals: &[(f64, (f64, f64))], (x, y): (&Placed, &Placed), series: &Series) {
+    let colour = SeriesStyle::of(series.style).colour;
+    svg.open_group(&format!("fill=\"none\" stroke=\"{colour}\" stroke-width=\"1.2\""));
+    let held = |value: &&(f64, (f64, f64))| x.axis.holds(value.0) && y.axis.holds(value.1.0) && y.axis.holds(value.1.1);
+    for (at, (low, high)) in intervals.iter().filter(held) {
+        let (at_x, from, to) = (x.at(*at), y.at(*low), y.at(*high));
+        let left = at_x - WHISKER;
+        let width = 2.0 * WHISKER;
+        let outline = format!("M{at_x:.1} {from:.1}V{to:.1}M{left:.1} {from:.1}h{width}M{left:.1} {to:.1}h{width}");
+        let title = format!("{}: {} to {}", series.name, (y.axis.label)(*low), (y.axis.label)(*high));
+        svg.shape(&outline, "", &title);
+    }
+    svg.close_group();
 }
 
 /// The points without those that lie within a pixel of the one before; the last is kept.

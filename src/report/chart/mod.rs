@@ -103,6 +103,8 @@ pub enum Marks {
     },
     /// A line with the area below it.
     Area(Vec<(f64, f64)>),
+    /// Intervals of values around the points of another series: x, the lower and the upper end.
+    Intervals(Vec<(f64, (f64, f64))>),
     /// A bar for each name of the axis, beside the bars of the other series.
     Bars(Vec<Option<f64>>),
     /// A paper's values for the bars of another series: a value or bounds for each name of the axis.

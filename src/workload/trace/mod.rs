@@ -12,6 +12,7 @@
 //! | `vscsi`, `blktrace`, `columnar` | the binary formats |
 //! | `summary` | a counting pass: [`scan`] |
 //! | `placement`, `replay` | a trace on a device of another size: [`TraceWorkload`] |
+//! | `decoded` | a trace that several replays share: [`DecodedTrace`] |
 //! | `writer` | writes CSV and Parquet: [`TraceWriter`] |
 //! | `convert` | converts any trace to these: [`convert()`] |
 //!
@@ -27,6 +28,7 @@ mod columnar_writer;
 mod columns;
 mod comma_separated;
 mod convert;
+mod decoded;
 mod fields;
 mod format;
 mod intake;
@@ -55,6 +57,7 @@ mod samples;
 mod testing;
 
 pub use convert::{ConvertSummary, convert};
+pub use decoded::DecodedTrace;
 pub use fields::{Extent, Reason};
 pub use format::Format;
 pub use intake::Request;

@@ -4,6 +4,7 @@
 //! begins at a multiple of 1 MiB.
 
 use super::{TraceSummary, unusable};
+use crate::expression::Choice;
 use crate::units::{BLOCK_BYTES, format_size, human_size};
 use crate::workload::{Operation, WorkloadError};
 
@@ -24,13 +25,16 @@ pub enum Addresses {
 impl Addresses {
     /// The choice of this name: `refuse`, `wrap` or `scale`.
     pub fn parse(name: &str) -> Option<Addresses> {
-        match name {
-            "refuse" => Some(Addresses::Refuse),
-            "wrap" => Some(Addresses::Wrap),
-            "scale" => Some(Addresses::Scale),
-            _ => None,
-        }
+        Addresses::of_word(name)
     }
+}
+
+impl Choice for Addresses {
+    const WORDS: &'static [(&'static str, Self, &'static str)] = &[
+        ("refuse", Addresses::Refuse, "a trace that spans more than the drive is an error"),
+        ("wrap", Addresses::Wrap, "modulo the size of the drive"),
+        ("scale", Addresses::Scale, "scaled down to the drive"),
+    ];
 }
 
 /// The mapping of addresses.

@@ -1,13 +1,36 @@
 //! A trace as a workload: scanned once, then read for each replay.
 
-use super::placement::Placement;
+use super::decoded::DecodedTrace;
+use super::placement::{Addresses, Placement};
 use super::summary::{TraceSummary, scan};
 use super::{TraceOptions, TraceReader, unusable};
 use crate::workload::{Operation, Workload, WorkloadError};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The batch size for operations that are mapped one by one.
 const BATCH: usize = 1024;
+
+/// One pass over the operations of a trace.
+enum Pass {
+    /// Over its file.
+    File(TraceReader),
+    /// Over its records, from this one on.
+    Decoded(Arc<DecodedTrace>, u64),
+}
+
+impl Pass {
+    fn read_batch(&mut self, batch: &mut Vec<Operation>, limit: usize) -> Result<usize, WorkloadError> {
+        match self {
+            Pass::File(reader) => reader.read_batch(batch, limit),
+            Pass::Decoded(trace, next) => {
+                let count = trace.read(*next, batch, limit)?;
+                *next += count as u64;
+                Ok(count)
+            }
+        }
+    }
+}
 
 /// A trace replayed on a device.
 ///
@@ -18,7 +41,8 @@ pub struct TraceWorkload {
     options: TraceOptions,
     summary: TraceSummary,
     placement: Placement,
-    reader: Option<TraceReader>,
+    decoded: Option<Arc<DecodedTrace>>,
+    reader: Option<Pass>,
     repetition: u64,
     read_in_repetition: u64,
     scratch: Vec<Operation>,
@@ -44,14 +68,40 @@ impl TraceWorkload {
             return Err(unusable(&file, "0 replays, or a limit of 0 operations, request nothing".to_string()));
         }
         let summary = scan(path, &options)?;
-        let placement = Placement::new(&summary, device_bytes, options.addresses)?;
         let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+        TraceWorkload::new(name, path.to_path_buf(), options, summary, device_bytes)
+    }
+
+    /// Maps a decoded trace to a device of `device_bytes`, for `repeat` replays (at least 1).
+    ///
+    /// Fails if the trace spans more than the device and `addresses` refuses that.
+    pub fn decoded(
+        trace: &Arc<DecodedTrace>,
+        addresses: Addresses,
+        repeat: u64,
+        device_bytes: u64,
+    ) -> Result<TraceWorkload, WorkloadError> {
+        let options = TraceOptions { addresses, repeat, ..trace.options().clone() };
+        let (name, summary) = (trace.name().to_string(), trace.summary().clone());
+        let workload = TraceWorkload::new(name, PathBuf::new(), options, summary, device_bytes)?;
+        Ok(TraceWorkload { decoded: Some(Arc::clone(trace)), ..workload })
+    }
+
+    fn new(
+        name: String,
+        path: PathBuf,
+        options: TraceOptions,
+        summary: TraceSummary,
+        device_bytes: u64,
+    ) -> Result<TraceWorkload, WorkloadError> {
+        let placement = Placement::new(&summary, device_bytes, options.addresses)?;
         Ok(TraceWorkload {
             name,
-            path: path.to_path_buf(),
+            path,
             options,
             summary,
             placement,
+            decoded: None,
             reader: None,
             repetition: 0,
             read_in_repetition: 0,
@@ -71,7 +121,10 @@ impl TraceWorkload {
         while self.repetition < self.options.repeat {
             let reader = match &mut self.reader {
                 Some(reader) => reader,
-                none => none.insert(TraceReader::open(&self.path, &self.options)?),
+                none => none.insert(match &self.decoded {
+                    Some(trace) => Pass::Decoded(Arc::clone(trace), 0),
+                    None => Pass::File(TraceReader::open(&self.path, &self.options)?),
+                }),
             };
             let before = batch.len();
             let count = reader.read_batch(batch, limit)?;

@@ -12,6 +12,8 @@ mod options;
 mod remount;
 mod watch;
 
+pub use memory::machine_share;
+
 use crate::failure::Failure;
 use crate::image_lock::Patience;
 use crate::print_message;

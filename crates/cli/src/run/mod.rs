@@ -23,7 +23,7 @@ use flashpath::report::{Environment, RequestLog};
 use flashpath::run::{Logging, Part, Path};
 use flashpath::task::CpuTable;
 use jobs::Runner;
-use named_path::NamedPath;
+pub use named_path::NamedPath;
 use on_kernel::ThisMachine;
 use std::ffi::OsString;
 use std::path::PathBuf;

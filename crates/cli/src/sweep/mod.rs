@@ -1,0 +1,201 @@
+//! `flashpath sweep`: many runs from one description.
+//!
+//! | file | role |
+//! |---|---|
+//! | `mod.rs` | the arguments |
+//! | `request` | the description: arguments, and a file of TOML |
+//! | `progress` | the progress of all runs |
+//! | `output` | the tables and the page |
+
+mod output;
+mod progress;
+mod request;
+
+use crate::failure::Failure;
+use crate::mount::machine_share;
+use flashpath::task::CpuTable;
+use flashpath::units::parse_size;
+use flashpath::workload::trace::{Format, Stage};
+use flashpath_sweep::{Identity, Journal, JournalFault, Limits, Plan, SweepError, check_memory, run_all};
+use output::{JournalPlace, Outputs};
+use progress::ProgressBar;
+use request::Described;
+use std::ffi::OsString;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Run a workload on many paths, with many options and seeds, beside each other
+///
+/// Each option of a path or a workload, and each option below, takes several values: a list A:B:C, a range FROM..TO or
+/// FROM..TO..STEP, or FROM..TO..x2, in which each value is twice the one before. No shell expands these. In quotes,
+/// braces are the same: 'op={7%,14%,28%}'. The sweep runs every combination.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Sweep {
+    /// Trace files, fio:JOBFILE, generators such as uniform:writes=2x:6x, file workloads such as varmail:threads=1..4, or a
+    /// description in a file NAME.toml
+    #[arg(value_name = "WORKLOAD", required = true)]
+    workloads: Vec<OsString>,
+    /// A path, with several values of its options: page:op=7%:14%:28%,victim=greedy:cost-benefit/nand:size=1G. Several are all
+    /// run. NAME= before it gives it a short name in the table
+    #[arg(long, value_name = "[NAME=]PATH")]
+    on: Vec<String>,
+    /// The seeds of all randomness, such as 1..10: means and confidence intervals are taken over them [default: 1]
+    #[arg(long, value_name = "SEEDS")]
+    seed: Option<String>,
+    /// Requests in flight [default: a fio job's iodepth, else 32]
+    #[arg(long, value_name = "N")]
+    depth: Option<String>,
+    /// Replay a trace at its recorded times, multiplied by SCALE
+    #[arg(long, value_name = "SCALE")]
+    timed: Option<String>,
+    /// End after this many requests
+    #[arg(long, value_name = "REQUESTS")]
+    limit: Option<String>,
+    /// Write the exported space once in order before counting begins: on, off or on:off
+    #[arg(long, value_name = "SWITCH", num_args = 0..=1, require_equals = true, default_missing_value = "on")]
+    fill: Option<String>,
+    /// Run the workload for this amount of writes before counting begins
+    #[arg(long, value_name = "AMOUNT")]
+    precondition: Option<String>,
+    /// Check that every read returns the latest write: on, off or on:off
+    #[arg(long, value_name = "SWITCH", num_args = 0..=1, require_equals = true, default_missing_value = "on")]
+    verify: Option<String>,
+    /// The size of the file in which a block workload runs
+    #[arg(long, value_name = "BYTES", help_heading = "File system")]
+    size: Option<String>,
+    /// On sfs, fill the volume up to this share with the workload's file and a cold one
+    #[arg(long, value_name = "SHARE", help_heading = "File system")]
+    utilization: Option<String>,
+    /// In a file, fsync a block workload's data after this many writes
+    #[arg(long, value_name = "N", help_heading = "File system")]
+    fsync_every: Option<String>,
+    /// CPU time of a file workload, as of run: one table for all runs
+    #[arg(long, value_name = "TABLE", value_parser = crate::cpu::table, help_heading = "File system")]
+    cpu: Option<CpuTable>,
+    /// The trace's format [default: recognised by content]
+    #[arg(long, value_parser = crate::workload::format, hide_possible_values = true, help_heading = "Trace")]
+    format: Option<&'static Format>,
+    /// The stage of requests to read from a blktrace trace: Q, D or C
+    #[arg(long, value_name = "Q|D|C", value_parser = crate::workload::stage, help_heading = "Trace")]
+    stage: Option<Stage>,
+    /// Only this device of the trace
+    #[arg(long, value_name = "N", help_heading = "Trace")]
+    device: Option<String>,
+    /// The treatment of a trace's addresses beyond the end of the drive: refuse, wrap or scale [default: refuse]
+    #[arg(long, value_name = "WORD", help_heading = "Trace")]
+    addresses: Option<String>,
+    /// Replay the trace this many times [default: 1]
+    #[arg(long, value_name = "N", help_heading = "Trace")]
+    repeat: Option<String>,
+    /// The number of runs beside each other [default: the processors]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..), help_heading = "This machine")]
+    jobs: Option<u16>,
+    /// The memory of all runs together, such as 4G [default: half of the machine's, or of the control group's limit]
+    #[arg(long, value_name = "BYTES", value_parser = memory, help_heading = "This machine")]
+    memory: Option<u64>,
+    #[command(flatten)]
+    outputs: Outputs,
+    /// Print the number of runs and the memory of the largest, and run nothing
+    #[arg(long)]
+    plan: bool,
+    /// No progress and no warnings
+    #[arg(long, help_heading = "Results")]
+    quiet: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+    flashpath sweep uniform:writes=6x --on page:op=7%:14%:28%,victim=greedy:cost-benefit/nand:size=1G --seed 1..10 \\
+        --csv op.csv --report op.html --x page.op --y write_amplification.steady --by page.victim
+    flashpath sweep study.toml --parquet study.parquet";
+
+fn memory(text: &str) -> Result<u64, String> {
+    parse_size(text).filter(|bytes| *bytes > 0).ok_or_else(|| "expected a size, such as 4G".to_string())
+}
+
+/// Set by an interrupt.
+static STOP: AtomicBool = AtomicBool::new(false);
+
+/// Catches interrupts: the first ends the runs and keeps what is done; a second one ends the program.
+fn catch_interrupts() -> Result<(), Failure> {
+    let handler = || {
+        if STOP.swap(true, Ordering::SeqCst) {
+            std::process::exit(130);
+        }
+    };
+    ctrlc::set_handler(handler).map_err(|error| Failure::input(format!("cannot catch interrupts: {error}"), None))
+}
+
+impl Sweep {
+    /// Runs all that is not done yet, and writes the tables.
+    pub fn run(mut self) -> Result<(), Failure> {
+        let Described { request, _traces } = request::describe(&mut self)?;
+        let plan = Plan::read(&request)?;
+        let limits = Limits {
+            jobs: self.jobs.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from),
+            memory_bytes: self.memory.unwrap_or_else(machine_share),
+        };
+        check_memory(&plan, &limits)?;
+        if self.plan {
+            return output::print_plan(&plan, &limits);
+        }
+        self.outputs.check(&plan)?;
+        let JournalPlace { path, temporary } = self.outputs.journal()?;
+        let program = crate::environment::program();
+        let identity = Identity::new(program, plan.identity(), request::command(), plan.runs());
+        let mut journal = Journal::open(&path, &identity)?;
+        if journal.damaged_lines() > 0 && !self.quiet {
+            crate::print_message(&format!(
+                "warning: {}: {} damaged lines; their runs are done again",
+                path.display(),
+                journal.damaged_lines()
+            ));
+        }
+        let done_before = journal.done().len() as u64;
+        if done_before > 0 && !self.quiet {
+            crate::print_message(&format!(
+                "{done_before} of {} runs are done: going on from {}",
+                plan.runs(),
+                path.display()
+            ));
+        }
+        if done_before < plan.runs() {
+            catch_interrupts()?;
+            let traces = plan.decode_traces()?;
+            let mut bar = ProgressBar::new(self.quiet);
+            run_all(&plan, &traces, limits, &mut journal, &STOP, &mut |progress| bar.show(progress))?;
+            bar.finish();
+        }
+        let left = plan.runs() - journal.done().len() as u64;
+        if left > 0 {
+            if temporary.is_none() {
+                crate::print_message(&format!(
+                    "interrupted: {left} of {} runs are left; the same command goes on from {}",
+                    plan.runs(),
+                    path.display()
+                ));
+            }
+            return Err(Failure::Quiet(130));
+        }
+        self.outputs.write(&plan, &journal, self.quiet)
+    }
+}
+
+impl From<SweepError> for Failure {
+    fn from(error: SweepError) -> Failure {
+        match error {
+            SweepError::Input { message, help } => Failure::input(message, Some(help)),
+            SweepError::Expression(error) => error.into(),
+            SweepError::Workload(error) => error.into(),
+            SweepError::Run { error, run } => {
+                let message = format!("{error}; in {run}");
+                match Failure::from(*error) {
+                    Failure::Input(report) => Failure::input(message, report.help().map(|help| help.to_string())),
+                    _ => Failure::failed(message),
+                }
+            }
+            SweepError::Journal { fault: JournalFault::System(error), file } => Failure::write(&file, error),
+            error @ SweepError::Journal { .. } => Failure::input(error.to_string(), None),
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! The results of a sweep: tables, means and a page.
+
+use crate::failure::Failure;
+use flashpath::report::sweep::{Figure, Group, SweepRow, csv, groups, means, page, parquet, table};
+use flashpath::report::{check_writable, is_special, write_file};
+use flashpath::units::human_size;
+use flashpath_sweep::{ERROR, Journal, Limits, Plan, Point, has_failed};
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+
+/// The name of a file that stands for standard output.
+const STANDARD_OUTPUT: &str = "-";
+/// The ending of the journal beside a table.
+const JOURNAL: &str = "journal";
+/// The most failed runs that are named.
+const NAMED: usize = 3;
+
+/// The files to write, and the figure.
+#[derive(clap::Args)]
+#[command(next_help_heading = "Results")]
+pub struct Outputs {
+    /// Write a row for each run, with a column for each varied option and each number of its result; - is standard output
+    #[arg(long, value_name = "FILE.csv")]
+    pub csv: Option<PathBuf>,
+    /// Write the same table as a Parquet file
+    #[arg(long, value_name = "FILE.parquet")]
+    pub parquet: Option<PathBuf>,
+    /// Write a row for each choice of options, with the means over the seeds and their 95 % confidence intervals
+    #[arg(long, value_name = "FILE.csv")]
+    pub means: Option<PathBuf>,
+    /// Write a self-contained HTML page with a figure and the means
+    #[arg(long, value_name = "FILE.html")]
+    pub report: Option<PathBuf>,
+    /// The column of the figure's horizontal axis, such as page.op [default: the first varied option]
+    #[arg(long, value_name = "COLUMN")]
+    pub x: Option<String>,
+    /// The column of the figure's vertical axis [default: write_amplification.steady]
+    #[arg(long, value_name = "COLUMN")]
+    pub y: Option<String>,
+    /// The column of which each value is a line of the figure, such as page.victim [default: the second varied option]
+    #[arg(long, value_name = "COLUMN")]
+    pub by: Option<String>,
+    /// The file of the runs that are done, from which the same command goes on [default: beside the first table, with
+    /// .journal behind its name]
+    #[arg(long, value_name = "FILE")]
+    pub journal: Option<PathBuf>,
+}
+
+/// The place of the journal.
+pub struct JournalPlace {
+    /// The file.
+    pub path: PathBuf,
+    /// The temporary directory in which it is, if it is kept nowhere.
+    pub temporary: Option<tempfile::TempDir>,
+}
+
+fn is_file(file: &Path) -> bool {
+    file != Path::new(STANDARD_OUTPUT)
+}
+
+impl Outputs {
+    fn files(&self) -> Vec<(&'static str, &Path)> {
+        let all =
+            [("--csv", &self.csv), ("--parquet", &self.parquet), ("--means", &self.means), ("--report", &self.report)];
+        all.into_iter().filter_map(|(option, file)| Some((option, file.as_deref()?))).collect()
+    }
+
+    /// Checks the files and the figure's columns before runs that may take hours.
+    pub fn check(&self, plan: &Plan) -> Result<(), Failure> {
+        for (option, column) in [("--x", &self.x), ("--by", &self.by)] {
+            let Some(column) = column else { continue };
+            if !plan.columns().contains(column) {
+                let help = format!("there are: {}", plan.columns().join(", "));
+                return Err(Failure::input(format!("{option} {column} is not a varied option"), Some(help)));
+            }
+        }
+        if self.x.is_some() && self.x == self.by {
+            let help = "leave --by out, or name another column".to_string();
+            return Err(Failure::input("--x and --by name the same column", Some(help)));
+        }
+        let mut files = self.files();
+        files.extend(self.journal.as_deref().map(|journal| ("--journal", journal)));
+        for (number, (option, file)) in files.iter().enumerate() {
+            if !is_file(file) && !["--csv", "--means"].contains(option) {
+                let help = "give it the name of a file".to_string();
+                return Err(Failure::input(format!("{option} cannot be written to standard output"), Some(help)));
+            }
+            let is_same = |other: &Path| other == *file && !is_special(file) || crate::is_same_file(other, file);
+            if let Some((earlier, _)) = files[..number].iter().find(|(_, other)| is_same(other)) {
+                let message = format!("{earlier} and {option} both write {}", file.display());
+                return Err(Failure::input(message, Some("choose a name for each".to_string())));
+            }
+            if plan.works().iter().filter_map(|work| work.trace()).any(|(trace, _)| crate::is_same_file(trace, file)) {
+                let message = format!("{} is the trace: the results would replace it", file.display());
+                return Err(Failure::input(message, Some("choose another name for the results".to_string())));
+            }
+            if is_file(file) && *option != "--journal" {
+                check_writable(file)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The place of the journal.
+    pub fn journal(&self) -> Result<JournalPlace, Failure> {
+        if let Some(path) = &self.journal {
+            return Ok(JournalPlace { path: path.clone(), temporary: None });
+        }
+        if let Some((_, file)) = self.files().into_iter().find(|(_, file)| is_file(file) && !is_special(file)) {
+            let mut path = file.as_os_str().to_owned();
+            path.push(format!(".{JOURNAL}"));
+            return Ok(JournalPlace { path: path.into(), temporary: None });
+        }
+        let directory = tempfile::tempdir().map_err(|error| Failure::write("a temporary directory", error))?;
+        Ok(JournalPlace { path: directory.path().join(JOURNAL), temporary: Some(directory) })
+    }
+
+    /// Writes the files, prints the means, and returns the failure of runs.
+    pub fn write(&self, plan: &Plan, journal: &Journal, quiet: bool) -> Result<(), Failure> {
+        let rows: Vec<SweepRow> = journal.done().values().map(|done| done.row.clone()).collect();
+        let columns = plan.columns();
+        let groups = groups(&rows, columns);
+        self.write_tables(&rows, &groups, columns)?;
+        let figure = Figure::choose(columns, &groups, [&self.x, &self.y, &self.by].map(|name| name.as_deref()));
+        if let Some(file) = &self.report {
+            let title = match plan.works() {
+                [work] => work.name(),
+                _ => "A sweep",
+            };
+            write_file(file, page(&format!("{title}: {} runs", rows.len()), &rows, &groups, &figure))?;
+        }
+        if !quiet {
+            for (_, file) in self.files().into_iter().filter(|(_, file)| is_file(file)) {
+                crate::print_message(&format!("wrote {}", file.display()));
+            }
+        }
+        report_failures(&rows, plan)
+    }
+
+    fn write_tables(&self, rows: &[SweepRow], groups: &[Group], columns: &[String]) -> Result<(), Failure> {
+        let mut means_first = columns.to_vec();
+        means_first.extend(["runs", "failed"].map(String::from));
+        let mut is_printed = false;
+        let forms: [(&Option<PathBuf>, &dyn Fn() -> String); 2] =
+            [(&self.csv, &|| csv(rows, columns)), (&self.means, &|| csv(&means(groups), &means_first))];
+        for (file, text) in forms {
+            match file.as_deref() {
+                Some(file) if is_file(file) => write_file(file, text())?,
+                Some(_) => {
+                    crate::print(&text())?;
+                    is_printed = true;
+                }
+                None => {}
+            }
+        }
+        if let Some(file) = &self.parquet {
+            write_file(file, parquet(rows, columns, &file.display().to_string())?)?;
+        }
+        if is_printed {
+            return Ok(());
+        }
+        let terminal = std::io::stdout().is_terminal();
+        let width = if terminal { usize::from(console::Term::stdout().size().1) } else { 120 };
+        crate::print(&table(groups, self.y.as_deref(), width))
+    }
+}
+
+/// Names the first failed runs; a failure if there is one.
+fn report_failures(rows: &[SweepRow], plan: &Plan) -> Result<(), Failure> {
+    let failed: Vec<(u64, &SweepRow)> = (0..).zip(rows).filter(|(_, row)| has_failed(row)).collect();
+    for (number, row) in failed.iter().take(NAMED) {
+        let why = row.get(ERROR).and_then(|error| error.as_str()).unwrap_or_default();
+        crate::print_message(&format!("error: {}: {why}", plan.point(*number).described()));
+    }
+    if failed.is_empty() {
+        return Ok(());
+    }
+    let more = if failed.len() > NAMED { "; the column error of the table has all reasons" } else { "" };
+    crate::print_message(&format!("{} of {} runs failed{more}", failed.len(), rows.len()));
+    Err(Failure::Quiet(1))
+}
+
+/// Prints the number of runs, and the memory of the largest.
+pub fn print_plan(plan: &Plan, limits: &Limits) -> Result<(), Failure> {
+    let most = (0..plan.runs()).map(|number| plan.point(number)).max_by_key(Point::memory_bytes);
+    let most = most.map_or(0, |point| point.memory_bytes());
+    let beside = (limits.memory_bytes / most.max(1)).min(limits.jobs as u64);
+    let mut text = format!(
+        "{} runs; varied: {}\nthe largest takes about {}: {beside} of its size run beside each other in {}\n",
+        plan.runs(),
+        plan.columns().join(", "),
+        human_size(most as f64),
+        human_size(limits.memory_bytes as f64)
+    );
+    for number in [0, plan.runs() - 1].into_iter().take(plan.runs().min(2) as usize) {
+        text += &format!("run {}: {}\n", number + 1, plan.point(number).described());
+    }
+    crate::print(&text)
+}

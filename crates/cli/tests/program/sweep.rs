@@ -1,0 +1,301 @@
+//! Sweeps: the table, interruptions, and what is refused.
+
+use super::bench::Bench;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+const PATHS: &str = "page:op=14%:28%,victim=greedy:fifo/nand:size=128M,timing=off";
+
+/// The cells of a CSV without quotes in its first columns, by column, of each row.
+fn rows(csv: &str) -> Vec<BTreeMap<String, String>> {
+    let mut lines = csv.lines().map(cells);
+    let head = lines.next().unwrap();
+    lines.map(|line| head.iter().cloned().zip(line).collect()).collect()
+}
+
+fn cells(line: &str) -> Vec<String> {
+    let (mut cells, mut cell, mut is_quoted) = (Vec::new(), String::new(), false);
+    for character in line.chars() {
+        match character {
+            '"' => is_quoted = !is_quoted,
+            ',' if !is_quoted => cells.push(std::mem::take(&mut cell)),
+            character => cell.push(character),
+        }
+    }
+    cells.push(cell);
+    cells
+}
+
+fn read(bench: &Bench, name: &str) -> String {
+    std::fs::read_to_string(bench.path(name)).unwrap()
+}
+
+#[test]
+fn a_row_is_what_a_run_of_its_own_gives() {
+    let bench = Bench::new();
+    bench.write_trace("t.csv", 3000);
+    let answer = bench.flashpath(&[
+        "sweep",
+        "t.csv",
+        "uniform:writes=1x:2x",
+        "--on",
+        PATHS,
+        "--seed",
+        "1..2",
+        "--csv",
+        "s.csv",
+        "--parquet",
+        "s.parquet",
+    ]);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let rows = rows(&read(&bench, "s.csv"));
+    // A trace and two generators, four paths, two seeds.
+    assert_eq!(rows.len(), 3 * 4 * 2);
+    for row in rows.iter().step_by(5) {
+        let run = bench.json(&row["workload.name"], &row["path"], &["--seed", &row["seed"]]);
+        for (column, pointer) in [
+            ("write_amplification.total", "/write_amplification/total"),
+            ("flash.erased_blocks", "/flash/erased_blocks"),
+            ("workload.requests", "/workload/requests"),
+            ("path_in_full", "/path_in_full"),
+        ] {
+            let value = run.pointer(pointer).unwrap();
+            let text = value.as_str().map_or_else(|| value.to_string(), str::to_string);
+            let (number, other) = (row[column].parse::<f64>(), text.parse::<f64>());
+            assert!(row[column] == text || number.is_ok() && number == other, "{column}: {} and {text}", row[column]);
+        }
+    }
+    let head = read(&bench, "s.csv");
+    assert!(head.starts_with("workload,uniform.writes,page.op,page.victim,seed,"), "{}", &head[..80]);
+    let traces: Vec<_> = rows.iter().filter(|row| row["workload"] == "t.csv").collect();
+    assert!(traces.len() == 8 && traces.iter().all(|row| row["uniform.writes"].is_empty()));
+    assert_eq!(answer.stdout.lines().filter(|line| line.contains("greedy") || line.contains("fifo")).count(), 12);
+}
+
+#[test]
+fn the_table_does_not_depend_on_threads_and_memory() {
+    let bench = Bench::new();
+    let table = |arguments: &[&str]| {
+        let sweep = ["sweep", "zipf:writes=1x,theta=0.9:1.2", "--on", PATHS, "--seed", "1..2", "--csv", "-", "--quiet"];
+        let answer = bench.flashpath(&[&sweep[..], arguments].concat());
+        assert_eq!(answer.code, Some(0), "{answer:?}");
+        answer.stdout
+    };
+    let alone = table(&["--jobs", "1"]);
+    assert_eq!(rows(&alone).len(), 16);
+    assert_eq!(table(&["--jobs", "7"]), alone);
+    // One of them at a time.
+    assert_eq!(table(&["--jobs", "7", "--memory", "12M"]), alone);
+    assert_eq!(bench.files(), [] as [String; 0], "no journal is left without a table in a file");
+}
+
+/// The lines of the journal.
+fn lines(journal: &Path) -> usize {
+    std::fs::read(journal).map_or(0, |bytes| bytes.iter().filter(|byte| **byte == b'\n').count())
+}
+
+#[test]
+fn a_sweep_interrupted_at_ten_points_gives_the_same_table() {
+    let bench = Bench::new();
+    bench.write_trace("t.csv", 20_000);
+    let sweep = |table: &str| {
+        let names = ["csv", "parquet", "means.csv"].map(|ending| format!("{table}.{ending}"));
+        let mut arguments: Vec<String> =
+            ["sweep", "t.csv", "uniform:writes=6x", "--on", PATHS, "--seed", "1..12", "--jobs", "2"]
+                .map(String::from)
+                .to_vec();
+        for (option, name) in ["--csv", "--parquet", "--means"].iter().zip(names) {
+            arguments.extend([option.to_string(), name]);
+        }
+        arguments
+    };
+    let whole = sweep("whole");
+    let whole: Vec<&str> = whole.iter().map(String::as_str).collect();
+    assert_eq!(bench.flashpath(&whole).code, Some(0));
+    let parts = sweep("parts");
+    let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+    let journal = bench.path("parts.csv.journal");
+    let mut random = 0x2545_f491_4f6c_dd1d_u64;
+    let mut interruptions = 0;
+    for round in 0..10 {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        let until = lines(&journal) + 1 + (random % 8) as usize;
+        let mut child = bench.command(&parts).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let ended = loop {
+            if let Some(ended) = child.try_wait().unwrap() {
+                break ended;
+            }
+            if lines(&journal) >= until {
+                // An interrupt, or a kill at any instruction.
+                let signal = if round % 2 == 0 { "-KILL" } else { "-INT" };
+                assert!(Command::new("kill").args([signal, &child.id().to_string()]).status().is_ok());
+                break child.wait().unwrap();
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        };
+        interruptions += usize::from(!ended.success());
+        if round == 4 {
+            // A line that a loss of power cut.
+            let mut bytes = std::fs::read(&journal).unwrap();
+            bytes.truncate(bytes.len() - 20);
+            std::fs::write(&journal, bytes).unwrap();
+        }
+    }
+    assert!(interruptions > 0, "all sessions came to their end");
+    let answer = bench.flashpath(&parts);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    assert!(answer.stderr.contains("going on from parts.csv.journal"), "{answer:?}");
+    for ending in ["csv", "parquet", "means.csv"] {
+        let [one, other] =
+            ["whole", "parts"].map(|table| std::fs::read(bench.path(&format!("{table}.{ending}"))).unwrap());
+        assert!(one == other, "{ending} differs after {interruptions} interruptions");
+    }
+    assert_eq!(rows(&read(&bench, "parts.csv")).len(), 2 * 4 * 12);
+    assert_eq!(lines(&journal), 1 + 2 * 4 * 12, "no run was repeated");
+}
+
+#[test]
+fn a_wrong_value_is_refused_before_anything_runs() {
+    let bench = Bench::new();
+    bench.write_trace("t.csv", 10);
+    let on = ["--on", "page:op=7%:14%/nand:size=128M", "--csv", "s.csv"];
+    for (arguments, said) in [
+        (vec!["sweep", "uniform", "--on", "page:op=7%:99999%/nand"], "'99999%' is not a value of page:op"),
+        (vec!["sweep", "uniform", "--on", "page:victim=greedy:gredy/nand"], "gredy"),
+        (vec!["sweep", "uniform", "--on", "page:op=1..9/nand"], "'1' is not a value"),
+        (vec!["sweep", "uniform", "--on", "{page,dftl}/nand"], "give --on several times"),
+        (vec!["sweep", "uniform", "--on", "nand:size=1G:2G"], "translation layer is missing"),
+        (vec!["sweep", "uniform:writes=1x:nothing", "--on", "page/nand"], "nothing"),
+        (vec!["sweep", "uniform:reads=50%:60%,discards=50%", "--on", "page/nand"], "exceed 100%"),
+        (vec!["sweep", "uniform", "--on", "kernel-ext4/page/nand"], "a sweep simulates"),
+        (vec!["sweep", "uniform", "--on", "conv:image=x.img"], "has files"),
+        (vec!["sweep", "sh:ls", "--on", "page/nand"], "a sweep simulates"),
+        (vec!["sweep", "varmail", "--on", "page/nand"], "needs files"),
+        (vec!["sweep", "uniform", "--on", "page/nand", "page:op=14%/nand"], "op=7%:14%"),
+        (vec!["sweep", "uniform"], "--on is not given"),
+        (vec!["sweep", "uniform", "--on", "page/nand", "--on", "page/nand"], "is written twice"),
+        (vec!["sweep", "uniform", "--on", "page/nand", "--seed", "1..2000000"], "100000 values"),
+        (vec!["sweep", "uniform", "--on", "page/nand", "--seed", "1..9:5"], "the value 5 is written twice"),
+        (vec!["sweep", "uniform", "--on", "page/nand", "--depth", "1:0"], "'0' is not a value of --depth"),
+        (vec!["sweep", "uniform", "--on", "page/nand", "--repeat", "2"], "--repeat is for traces"),
+        (vec!["sweep", "uniform", "--on", "page/nand", "--timed", "1"], "--timed needs a trace"),
+        (vec!["sweep", "t.csv", "--on", "page/nand", "--timed", "1", "--depth", "2"], "leave one of them out"),
+        (vec!["sweep", "uniform", "--on", "page/nand", "--memory", "1M"], "give more with --memory"),
+        (vec!["sweep", "uniform", "--on", "page/nand", "--x", "page.op"], "not a varied option"),
+        (vec!["sweep", "uniform", "--on", "page/nand:size=1G:2G", "--x", "seed", "--by", "seed"], "the same column"),
+        (vec!["sweep", "uniform", "--on", "page/nand", "--report", "-"], "cannot be written to standard output"),
+        (vec!["sweep", "t.csv", "--on", "page/nand", "--parquet", "t.csv"], "would replace it"),
+        (vec!["sweep", "uniform", "--on", "page/nand", "--journal", "s.csv"], "both write"),
+    ] {
+        let names_table = arguments.contains(&"--journal");
+        let more: &[&str] = if names_table { &on[2..] } else { &[] };
+        bench.refuses(&[&arguments[..], more].concat(), &[said]);
+        assert_eq!(bench.files(), ["t.csv"], "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_run_that_fails_is_a_row_that_says_why() {
+    let bench = Bench::new();
+    bench.write_trace("t.csv", 3000);
+    let path = "page/nand:size=128M:256M,endurance=3:1000000,timing=off";
+    let sweep = ["sweep", "uniform:writes=50x", "--on", path, "--csv", "s.csv", "--report", "r.html"];
+    for _ in 0..2 {
+        let answer = bench.flashpath(&sweep);
+        assert_eq!(answer.code, Some(1), "{answer:?}");
+        assert!(answer.stderr.contains("2 of 4 runs failed"), "{answer:?}");
+        let rows = rows(&read(&bench, "s.csv"));
+        let failed: Vec<_> = rows.iter().filter(|row| !row["error"].is_empty()).collect();
+        assert_eq!((rows.len(), failed.len()), (4, 2));
+        for row in &failed {
+            assert!(row["error"].contains("worn out") && row["nand.endurance"] == "3", "{row:?}");
+            assert!(row["write_amplification.total"].is_empty() && !row["path"].is_empty());
+        }
+        assert!(read(&bench, "r.html").contains("2 failed runs"));
+    }
+    assert_eq!(lines(&bench.path("s.csv.journal")), 5, "a failed run is done");
+}
+
+#[test]
+fn a_journal_of_another_sweep_is_refused_and_kept() {
+    let bench = Bench::new();
+    let sweep = |seeds: &str| {
+        ["sweep", "uniform:writes=1x", "--on", PATHS, "--csv", "s.csv", "--seed", seeds].map(String::from)
+    };
+    let run = |seeds: &str| {
+        let arguments = sweep(seeds);
+        bench.flashpath(&arguments.iter().map(String::as_str).collect::<Vec<_>>())
+    };
+    assert_eq!(run("1").code, Some(0));
+    let (table, journal) = (read(&bench, "s.csv"), read(&bench, "s.csv.journal"));
+    let answer = run("2");
+    assert_eq!(answer.code, Some(2), "{answer:?}");
+    assert!(answer.stderr.contains("rows of another sweep: flashpath sweep uniform:writes=1x"), "{answer:?}");
+    assert_eq!((read(&bench, "s.csv"), read(&bench, "s.csv.journal")), (table, journal));
+    bench.write("s.csv.journal", "notes of mine\n");
+    assert_eq!(run("1").code, Some(2));
+    assert_eq!(read(&bench, "s.csv.journal"), "notes of mine\n");
+}
+
+#[test]
+fn a_trace_that_changed_makes_another_sweep() {
+    let bench = Bench::new();
+    bench.write_trace("t.csv", 1000);
+    let sweep = ["sweep", "t.csv", "--on", PATHS, "--csv", "s.csv"];
+    assert_eq!(bench.flashpath(&sweep).code, Some(0));
+    assert_eq!(bench.flashpath(&sweep).code, Some(0));
+    bench.write_trace("t.csv", 1001);
+    bench.refuses(&sweep, &["rows of another sweep"]);
+}
+
+#[test]
+fn a_description_in_a_file_is_the_same_sweep() {
+    let bench = Bench::new();
+    bench.write(
+        "s.toml",
+        format!("workload = 'uniform:writes=1x'\non = ['a={PATHS}', 'b=dftl/nand:size=128M,timing=off']\nseed = [1, 2]\nfill = true\nx = 'page.op'\n"),
+    );
+    let answer = bench.flashpath(&["sweep", "s.toml", "--csv", "s.csv", "--report", "s.html", "--quiet"]);
+    assert_eq!((answer.code, answer.stderr.as_str()), (Some(0), ""), "{answer:?}");
+    let named = format!("a={PATHS}");
+    let arguments =
+        ["--on", &named, "--on", "b=dftl/nand:size=128M,timing=off", "--seed", "1..2", "--fill", "--csv", "c.csv"];
+    assert_eq!(bench.flashpath(&[&["sweep", "uniform:writes=1x"], &arguments[..]].concat()).code, Some(0));
+    assert_eq!(read(&bench, "s.csv"), read(&bench, "c.csv"));
+    assert!(read(&bench, "s.csv").starts_with("on,page.op,page.victim,seed,"));
+    let page = read(&bench, "s.html");
+    assert!(page.contains("data-name=\"sweep\"") && page.contains("95 % confidence"));
+}
+
+#[test]
+fn files_and_volumes_are_swept_too() {
+    let bench = Bench::new();
+    let path = "sfs:groups=1:4/page/nand:size=256M,timing=off";
+    let arguments =
+        ["sweep", "varmail:loops=20", "--on", path, "--seed", "1..2", "--cpu", "off", "--csv", "-", "--quiet"];
+    let answer = bench.flashpath(&arguments);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    assert_eq!(rows(&answer.stdout).len(), 4);
+}
+
+/// The directory of the table cannot be written any more when the runs are done: the journal has them.
+#[test]
+fn results_that_cannot_be_written_are_not_lost() {
+    let bench = Bench::new();
+    std::fs::create_dir(bench.path("out")).unwrap();
+    let sweep = ["sweep", "uniform:writes=1x", "--on", PATHS, "--csv", "out/s.csv", "--journal", "j"];
+    assert_eq!(bench.flashpath(&sweep).code, Some(0));
+    std::fs::remove_dir_all(bench.path("out")).unwrap();
+    bench.refuses(&sweep, &["cannot write out/s.csv"]);
+    std::fs::create_dir(bench.path("out")).unwrap();
+    let answer = bench.flashpath(&sweep);
+    assert!(answer.code == Some(0) && answer.stderr.contains("4 of 4 runs are done"), "{answer:?}");
+    let value: Value =
+        serde_json::from_str(read(&bench, "j").lines().nth(1).unwrap().split_once(' ').unwrap().1).unwrap();
+    assert!(value["row"]["flash.programmed_pages"].as_u64().unwrap() > 0);
+}

@@ -1,0 +1,102 @@
+//! A sweep as one offline HTML page: the figure, the means, and the runs that failed.
+
+use super::SweepRow;
+use super::figure::Figure;
+use super::means::Group;
+use super::summary::cells;
+use crate::report::chart::{SCRIPT, css, embedded};
+use crate::report::escape::escape;
+use serde_json::Value;
+
+/// The most failed runs that are named.
+const MOST_FAILURES: usize = 100;
+/// The most rows of the table of means.
+const MOST_ROWS: usize = 1000;
+
+/// The page. Its script saves the figure; without it all else is there.
+pub fn page(title: &str, rows: &[SweepRow], groups: &[Group], figure: &Option<Figure>) -> String {
+    let sections = [figure_of(figure, groups), table_of(groups, figure), failures(rows)];
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>{title} \u{b7} Flashpath</title>\n\
+         <style>\n{}{}</style>\n</head>\n<body>\n<main>\n<h1>{title}</h1>\n{}</main>\n<script>\n{SCRIPT}</script>\n</body>\n</html>\n",
+        css(),
+        include_str!("../figure/page.css"),
+        sections.concat(),
+        title = escape(title),
+    )
+}
+
+fn figure_of(figure: &Option<Figure>, groups: &[Group]) -> String {
+    let Some(figure) = figure else { return String::new() };
+    let has_intervals =
+        groups.iter().any(|group| group.means.get(&figure.y).is_some_and(|mean| mean.half_width.is_some()));
+    let caption = if has_intervals { "<p>Means over the seeds, with 95 % confidence intervals.</p>" } else { "" };
+    let rest = match figure.left_out(groups) {
+        0 => String::new(),
+        more => format!("<p>{more} more choices of options are in the table alone.</p>"),
+    };
+    let heading = escape(&format!("{} over {}", figure.y, figure.x));
+    format!("<section>\n<h2>{heading}</h2>\n{}{caption}{rest}</section>\n", embedded(&figure.chart(groups)))
+}
+
+fn table_of(groups: &[Group], figure: &Option<Figure>) -> String {
+    let (head, rows) = cells(groups, figure.as_ref().map(|figure| figure.y.as_str()));
+    let line = |cells: &[String], tag: &str| {
+        let cells: String = cells.iter().map(|cell| format!("<{tag}>{}</{tag}>", escape(cell))).collect();
+        format!("<tr>{cells}</tr>\n")
+    };
+    let body: String = rows.iter().take(MOST_ROWS).map(|row| line(row, "td")).collect();
+    let rest = match rows.len().saturating_sub(MOST_ROWS) {
+        0 => String::new(),
+        more => format!("<p>{more} more rows are in the CSV alone.</p>"),
+    };
+    format!(
+        "<section>\n<h2>Means</h2>\n<div class=\"scroll\"><table>\n{}{body}</table></div>\n{rest}</section>\n",
+        line(&head, "th")
+    )
+}
+
+fn failures(rows: &[SweepRow]) -> String {
+    let text = |row: &SweepRow, name: &str| row.get(name).and_then(Value::as_str).map_or(String::new(), escape);
+    let failed: Vec<&SweepRow> = rows.iter().filter(|row| row.get("error").is_some_and(Value::is_string)).collect();
+    if failed.is_empty() {
+        return String::new();
+    }
+    let lines: String = failed
+        .iter()
+        .take(MOST_FAILURES)
+        .map(|row| {
+            let seed = row.get("seed").map_or(String::new(), Value::to_string);
+            let (workload, path, error) = (text(row, "workload.name"), text(row, "path"), text(row, "error"));
+            format!("<li><code>{workload}</code> on <code>{path}</code>, seed {seed}: {error}</li>\n")
+        })
+        .collect();
+    format!("<section>\n<h2>{} failed runs</h2>\n<ul>\n{lines}</ul>\n</section>\n", failed.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::sweep::groups;
+    use serde_json::json;
+
+    #[test]
+    fn a_page_has_the_figure_the_means_and_the_failures() {
+        let row = |value: Value| value.as_object().unwrap().clone();
+        let rows = [
+            row(json!({ "page.op": 0.07, "seed": 1, "write_amplification.steady": 3.0, "error": null })),
+            row(json!({ "page.op": 0.14, "seed": 1, "path": "a<b", "workload.name": "w", "error": "too <small>" })),
+        ];
+        let columns = ["page.op", "seed"].map(String::from);
+        let groups = groups(&rows, &columns);
+        let figure = Figure::choose(&columns, &groups, [None; 3]);
+        let page = page("a & b", &rows, &groups, &figure);
+        for part in
+            ["<h1>a &amp; b</h1>", "data-name=\"sweep\"", "<th>page.op</th>", "1 failed runs", "too &lt;small&gt;"]
+        {
+            assert!(page.contains(part), "{part}");
+        }
+        assert!(super::page("none", &[], &[], &None).ends_with("</html>\n"));
+    }
+}

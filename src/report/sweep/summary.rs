@@ -1,0 +1,120 @@
+//! The means of a sweep as a table: for a terminal, and for a page.
+
+use super::means::Group;
+use super::statistics::Mean;
+use crate::report::number::{NONE, three_digits, visible};
+use serde_json::Value;
+
+/// The numbers that are shown, if runs have them.
+const SHOWN: [&str; 6] = [
+    "write_amplification.steady",
+    "write_amplification.total",
+    "throughput_mib_s",
+    "latency_ns.write.p99",
+    "latency_ns.read.p99",
+    "wear.lifetime_host_tib",
+];
+
+/// The most rows on a terminal.
+const MOST_ROWS: usize = 60;
+/// The longest text of a cell on a terminal.
+const MOST_CHARACTERS: usize = 40;
+
+/// The head and the cells of the means: the varied options, the number of runs, `also` and the main numbers.
+pub(super) fn cells(groups: &[Group], also: Option<&str>) -> (Vec<String>, Vec<Vec<String>>) {
+    let is_there = |name: &&str| groups.iter().any(|group| group.means.contains_key(*name));
+    let also = also.filter(|name| !SHOWN.contains(name));
+    let numbers: Vec<&str> = also.into_iter().chain(SHOWN).filter(is_there).collect();
+    let varied = groups.first().map_or(&[][..], |group| &group.cells);
+    let has_failed = groups.iter().any(|group| group.failed > 0);
+    let mut head: Vec<String> = varied.iter().map(|(name, _)| name.clone()).collect();
+    head.push("runs".to_string());
+    head.extend(has_failed.then(|| "failed".to_string()));
+    head.extend(numbers.iter().map(|name| (*name).to_string()));
+    let row = |group: &Group| {
+        let mut row: Vec<String> = group.cells.iter().map(|(_, value)| text(value)).collect();
+        row.push(group.runs.to_string());
+        row.extend(has_failed.then(|| group.failed.to_string()));
+        row.extend(numbers.iter().map(|name| group.means.get(*name).map_or(NONE.to_string(), mean)));
+        row
+    };
+    (head, groups.iter().map(row).collect())
+}
+
+/// A value of a varied option.
+pub(super) fn text(value: &Value) -> String {
+    match value {
+        Value::String(text) => visible(text),
+        Value::Null => NONE.to_string(),
+        value => value.to_string(),
+    }
+}
+
+/// A mean with half of the width of its interval: `1.23 ± 0.04`.
+fn mean(mean: &Mean) -> String {
+    match mean.half_width {
+        Some(half_width) => format!("{} \u{b1} {}", three_digits(mean.mean), three_digits(half_width)),
+        None => three_digits(mean.mean),
+    }
+}
+
+/// The means as text for a terminal of `width` columns, with the column `also` and the main numbers. Numbers that do not fit
+/// are left out, the last ones first.
+pub fn table(groups: &[Group], also: Option<&str>, width: usize) -> String {
+    let (head, rows) = cells(groups, also);
+    let short = |text: &String| match text.char_indices().nth(MOST_CHARACTERS) {
+        Some((at, _)) => format!("{}\u{2026}", &text[..at]),
+        None => text.clone(),
+    };
+    let lines: Vec<Vec<String>> =
+        std::iter::once(&head).chain(rows.iter().take(MOST_ROWS)).map(|row| row.iter().map(short).collect()).collect();
+    let widths: Vec<usize> = (0..head.len())
+        .map(|column| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0))
+        .collect();
+    let fixed = groups.first().map_or(0, |group| group.cells.len()) + 1;
+    let fits = |columns: &usize| widths[..*columns].iter().map(|width| width + 2).sum::<usize>() <= width + 2;
+    let columns = (fixed..=head.len()).rev().find(fits).unwrap_or(fixed.min(head.len()));
+    let mut text = String::new();
+    for line in &lines {
+        let cells: Vec<String> = line[..columns]
+            .iter()
+            .zip(&widths)
+            .map(|(cell, width)| format!("{cell:>width$}", width = *width))
+            .collect();
+        text += &format!("{}\n", cells.join("  "));
+    }
+    if rows.len() > MOST_ROWS {
+        text += &format!("... and {} more choices of options\n", rows.len() - MOST_ROWS);
+    }
+    if columns < head.len() {
+        text += &format!("not shown: {}\n", head[columns..].join(", "));
+    }
+    if groups.iter().any(|group| group.means.values().any(|mean| mean.half_width.is_some())) {
+        text += "means over the seeds, \u{b1} half of the 95 % confidence interval\n";
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::sweep::groups;
+    use serde_json::json;
+
+    #[test]
+    fn a_terminal_gets_the_varied_options_and_what_fits() {
+        let row = |op: f64, seed: u64, steady: f64| {
+            let row = json!({ "page.op": op, "seed": seed, "write_amplification.steady": steady, "wear.lifetime_host_tib": 9.5 });
+            row.as_object().unwrap().clone()
+        };
+        let rows = [row(0.07, 1, 3.0), row(0.07, 2, 3.5), row(0.14, 1, 2.0), row(0.14, 2, 2.0)];
+        let groups = groups(&rows, &["page.op".to_string(), "seed".to_string()]);
+        let text = table(&groups, None, 100);
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines[0].ends_with("runs  write_amplification.steady  wear.lifetime_host_tib"), "{text}");
+        assert!(lines[1].contains("0.07     2") && lines[1].contains("3.25 \u{b1} 3.18"), "{text}");
+        assert!(lines[2].contains("2.00 \u{b1} 0"), "{text}");
+        assert!(table(&groups, None, 45).contains("not shown: wear.lifetime_host_tib"));
+        assert!(table(&[], None, 20).starts_with("runs\n"));
+    }
+}
