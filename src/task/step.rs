@@ -71,7 +71,7 @@ impl Costs {
     /// The table that `flashpath calibrate --rounds 101` measured on the machine of [`CpuTable::MEASURED_ON`]: medians of
     /// five runs of a release build, 22 November 2026. `block-summed` and `block-stored` are of 23 November, since checksums and
     /// stores to memory became faster: `docs/threads.md` says how they were measured, and why `line-shared` is 130.
-    pub const MEASURED: Costs = Costs { ns: [12, 97, 16, 34, 281, 74, 54, 70, 975, 228, 130] };
+    pub const MEASURED: Costs = Costs { ns: [12, 97, 16, 34, 281, 68, 54, 70, 975, 221, 130] };
 
     /// No CPU time at all.
     pub const fn none() -> Costs {

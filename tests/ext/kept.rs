@@ -137,7 +137,7 @@ impl Monitor for Watching {
 
     fn let_go(&self, at: Time, next: u32) -> Result<Time, DeviceError> {
         if let Some(meanwhile) = self.meanwhile.lock().unwrap().take() {
-            std::thread::spawn(meanwhile).join().unwrap();
+            std::thread::scope(|scope| scope.spawn(meanwhile).join().unwrap());
         }
         self.check();
         self.frames.lock().unwrap().retain(|_, watched| watched.number >= next);
