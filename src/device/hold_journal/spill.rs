@@ -59,6 +59,15 @@ pub(super) struct SpillFile {
     name: String,
 }
 
+impl Drop for SpillFile {
+    /// Releases the lock at once: a process that was just forked elsewhere holds a copy of the descriptor until it
+    /// executes another program, and with it the lock.
+    fn drop(&mut self) {
+        // It is released with the last descriptor in any case.
+        let _ = self.file.unlock();
+    }
+}
+
 impl SpillFile {
     /// Opens a spill file, or creates it.
     pub fn open(path: &Path) -> Result<SpillFile, ImageError> {
