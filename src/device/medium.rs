@@ -52,7 +52,7 @@ impl Medium {
             Medium::Blocks(device) => device.account(),
             Medium::Zones(device) => device.account(),
             Medium::Memory(memory) => memory.account(),
-            Medium::Monitor(_) => Account { station: "monitor", ..Account::default() },
+            Medium::Monitor(monitor) => monitor.account().unwrap_or_default(),
         }
     }
 }

@@ -6,7 +6,8 @@
 //! | `block` | the seam below file systems and front ends: blocks that can be written in any order |
 //! | `zoned` | the seam below dm-zoned: zones, each written in order |
 //! | `memory` | the seam below a journal in memory: bytes in lines, durable after a fence |
-//! | `monitor` | the seam below a journal in the volume's own memory: whoever keeps that when the process dies |
+//! | `frame` | the bytes of a block in memory |
+//! | `kept` | the seam below a journal in the volume's own memory: a monitor, which keeps that when the process dies |
 //! | `medium` | an opened device of any kind |
 //! | `station` | a device of a path: its options, and how it is opened |
 //! | `error` | errors of a device |
@@ -21,17 +22,20 @@
 //! | `zns` | a ZNS drive |
 //! | `nand` | flash: the inside of a drive, page by page |
 //! | `nvm` | non-volatile memory |
+//! | `monitor` | monitors, in this process or in one of their own |
 
 mod account;
 mod block;
 pub mod cache;
 pub mod conv;
 mod error;
+mod frame;
 pub mod hold_journal;
+mod kept;
 mod lba;
 mod medium;
 mod memory;
-mod monitor;
+pub mod monitor;
 pub mod nand;
 pub mod nvm;
 pub mod station;
@@ -47,10 +51,14 @@ pub use account::{Account, DriveAccount, FlashAccount};
 pub use block::{Abilities, BlockDevice, Extent, STAMP_BYTES, fill_with_stamp};
 pub(crate) use block::{blocks_in, check_range};
 pub use error::{DeviceError, ZoneError};
+/// The frames of a guest, whose memory a monitor keeps.
+pub use flashpath_vmm::Arena;
+pub use frame::Frame;
+pub use kept::{KeptVolume, Monitor, Retained};
 pub use lba::Lba;
 pub use medium::Medium;
 pub use memory::{LINE_BYTES, Nvm, Survival};
-pub use monitor::{Frame, Monitor, OwnMonitor, Retained};
+pub use monitor::OwnMonitor;
 pub(crate) use store::Memory;
 pub use store::{Disk, FileDisk, ImageError};
 pub use warning::{Warning, Warnings};

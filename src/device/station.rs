@@ -56,6 +56,8 @@ pub enum Storage<'a> {
     Memory,
     /// In an image, or on a block device of the system.
     File(&'a FilePath),
+    /// In the memory of another process, which outlasts this one.
+    Process,
 }
 
 /// Options for opening devices.
@@ -210,7 +212,7 @@ impl DeviceNode {
     pub fn files(&self) -> Vec<&FilePath> {
         let own = match self.settings.storage() {
             Storage::File(file) => Some(file),
-            Storage::Below | Storage::Memory => None,
+            Storage::Below | Storage::Memory | Storage::Process => None,
         };
         own.into_iter().chain(self.below.iter().flat_map(DeviceNode::files)).collect()
     }

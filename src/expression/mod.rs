@@ -81,7 +81,7 @@ pub enum Values {
 }
 
 /// The options whose value is a [`Values::File`], in any kind: a `/` in their values does not separate stations.
-const FILE_OPTIONS: [&str; 3] = ["image", "device", "spill"];
+const FILE_OPTIONS: [&str; 4] = ["image", "device", "spill", "socket"];
 
 impl Values {
     /// A description of the valid values, for messages.

@@ -88,6 +88,12 @@ pub trait StoredVolumes {
     /// Marks the volume of this number: its last mount lost changes. The next mount and check report the mark.
     fn mark_lost(&self, below: Vec<Medium>, number: [u8; 16]) -> Result<(), VolumeFault>;
 
+    /// Writes home what a monitor below keeps of the volume, and changes nothing else. Nothing is to be done if the file system
+    /// takes no monitor.
+    fn recover(&self, _below: Vec<Medium>, _mounting: &Mounting) -> Result<(), VolumeFault> {
+        Ok(())
+    }
+
     /// Describes the volume without changing it.
     fn inspect(&self, below: Vec<Medium>) -> Result<Inspection, VolumeFault>;
 }

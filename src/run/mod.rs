@@ -90,7 +90,9 @@ use open::open_device_recorded;
 pub use outcome::Outcome;
 pub use path::Path;
 pub use stations::{Below, FileSystemSettings, ReadDevice, ReadVolume, STATIONS, Station, names_offering};
-pub use stored_volume::{check_file_system, inspect_file_system, mark_lost_changes, repair_file_system};
+pub use stored_volume::{
+    check_file_system, inspect_file_system, mark_lost_changes, recover_file_system, repair_file_system,
+};
 pub use threads::ThreadsFault;
 pub use volume::{check_volume, make_volume, repair_volume, survey_volume};
 pub use windows::WindowsReport;

@@ -69,7 +69,18 @@ pub(super) fn open_media_recorded(
         path.devices.iter().try_for_each(DeviceNode::check_outlasts_a_run).map_err(OpenError::of_station(path))?;
     }
     let media = path.devices.iter().map(|device| device.open_recorded(payload, seed, waits));
-    media.collect::<Result<_, _>>().map_err(OpenError::of_station(path))
+    let media: Vec<Medium> = media.collect::<Result<_, _>>().map_err(OpenError::of_station(path))?;
+    note_path(path, &media);
+    Ok(media)
+}
+
+/// Tells a monitor by which path it finds the volume.
+fn note_path(path: &Path, media: &[Medium]) {
+    for medium in media {
+        if let Medium::Monitor(monitor) = medium {
+            monitor.note_path(&path.text);
+        }
+    }
 }
 
 /// The device of a path.
@@ -87,5 +98,7 @@ pub(super) fn make_medium(path: &Path, making: &MakeOptions) -> Result<Medium, O
 pub(super) fn make_media(path: &Path, making: &MakeOptions) -> Result<Vec<Medium>, OpenError> {
     let checked = path.devices.iter().try_for_each(|device| device.check_makeable(making));
     let made = checked.and_then(|()| path.devices.iter().map(|device| device.make(making)).collect());
-    made.map_err(OpenError::of_station(path))
+    let media: Vec<Medium> = made.map_err(OpenError::of_station(path))?;
+    note_path(path, &media);
+    Ok(media)
 }

@@ -1,6 +1,7 @@
 //! The table of stations: what each offers, what it takes below it, and how its term is read.
 
 use super::drive::{ReadLayer, read_conventional, read_layer};
+use crate::device::monitor::{self, MonitorSettings};
 use crate::device::station::{DeviceNode, DeviceSettings, Offer};
 use crate::device::zns::{self, ZnsSettings};
 use crate::device::{cache, conv, hold_journal, nand, nvm};
@@ -212,6 +213,9 @@ pub static STATIONS: &[Station] = &[
     }),
     Station::device(&zns::KIND, "media", Offer::Zones, NOTHING, |term, _| Ok(Arc::new(ZnsSettings::read(term)?))),
     Station::device(&nvm::KIND, "media", Offer::Memory, NOTHING, |term, _| Ok(Arc::new(nvm::NvmSettings::read(term)?))),
+    Station::device(&monitor::KIND, "media", Offer::Memory, NOTHING, |term, _| {
+        Ok(Arc::new(MonitorSettings::read(term)?))
+    }),
     Station { kind: &nand::KIND, level: "media", offers: Offer::Flash, below: NOTHING, read: Read::Flash },
 ];
 

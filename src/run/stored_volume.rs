@@ -29,6 +29,13 @@ pub fn repair_file_system(path: &Path, wall_origin_ns: i64) -> Result<RepairOutc
     volumes.repair(below, &Mounting::at(0, wall_origin_ns)).map_err(failed(path))
 }
 
+/// Writes home what a monitor keeps of it, whose process has died. `wall_origin_ns` is the time on the wall clock at which
+/// that is done.
+pub fn recover_file_system(path: &Path, wall_origin_ns: i64) -> Result<(), OpenError> {
+    let (volumes, below) = open(path)?;
+    volumes.recover(below, &Mounting::at(0, wall_origin_ns)).map_err(failed(path))
+}
+
 /// Marks the volume with this number as one whose last mount lost changes, so that the next mount and fsck say so.
 pub fn mark_lost_changes(path: &Path, number: [u8; 16]) -> Result<(), OpenError> {
     let (volumes, below) = open(path)?;

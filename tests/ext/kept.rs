@@ -6,7 +6,7 @@ use crate::image::{Image, call, has_e2fsprogs};
 use crate::power_cut::{Disk, Power};
 use crate::walk::of_volume;
 use crate::work::Work;
-use flashpath::device::{DeviceError, Frame, Medium, Monitor, OwnMonitor, Retained};
+use flashpath::device::{DeviceError, Frame, KeptVolume, Medium, Monitor, OwnMonitor, Retained};
 use flashpath::expression::parse_term;
 use flashpath::fs::Durable;
 use flashpath::fs::ext::ExtSettings;
@@ -116,12 +116,12 @@ impl Watching {
 }
 
 impl Monitor for Watching {
-    fn retained(&self) -> Result<Option<Retained>, DeviceError> {
-        self.kept.retained()
+    fn retained(&self, volume: [u8; 16]) -> Result<Option<Retained>, DeviceError> {
+        self.kept.retained(volume)
     }
 
-    fn begin(&self, volume: [u8; 16], name: [u8; 16], first: u32) -> Result<(), DeviceError> {
-        self.kept.begin(volume, name, first)
+    fn begin(&self, volume: KeptVolume, first: u32) -> Result<(), DeviceError> {
+        self.kept.begin(volume, first)
     }
 
     fn commit(&self, at: Time, number: u32, blocks: &[(u64, Frame)], freed: &[u64]) -> Result<Time, DeviceError> {
@@ -129,7 +129,8 @@ impl Monitor for Watching {
         let mut frames = self.frames.lock().unwrap();
         freed.iter().for_each(|block| drop(frames.remove(block)));
         for (block, frame) in blocks {
-            let watched = Watched { memory: Arc::downgrade(frame), bytes: frame.to_vec(), number };
+            let Frame::Own(memory) = frame else { panic!("there is no arena") };
+            let watched = Watched { memory: Arc::downgrade(memory), bytes: frame.to_vec(), number };
             frames.insert(*block, watched);
         }
         Ok(at)
@@ -239,13 +240,36 @@ fn a_recovery_brings_back_what_was_committed_and_can_be_repeated() {
     assert_eq!(of_volume(&*volume), tree);
     call(|call| volume.unmount(call)).unwrap();
     drop(volume);
-    assert!(world.monitor.retained().unwrap().is_none_or(|kept| kept.blocks.is_empty()), "all is home");
+    assert!(world.monitor.retained([0; 16]).unwrap().is_none_or(|kept| kept.blocks.is_empty()), "all is home");
     let volume = world.open("", None).unwrap();
     assert_eq!(of_volume(&*volume), tree, "it is an ordinary volume again");
     call(|call| volume.unmount(call)).unwrap();
     if has_e2fsprogs() {
         world.image().check();
     }
+}
+
+#[test]
+fn what_was_kept_is_in_the_cache_of_the_next_mount() {
+    const BYTES: [u8; BLOCK] = [0xAB; BLOCK];
+    let world = World::new(Arc::new(OwnMonitor::new()), 8);
+    let volume = world.made("");
+    let file = call(|call| volume.make(call, (InodeNumber::ROOT, b"file"), &regular(), Hold::No, None)).unwrap().inode;
+    for block in 0..20 {
+        call(|call| volume.write(call, file, block * BLOCK as u64, &BYTES, None)).unwrap();
+    }
+    call(|call| volume.sync_file(call, file, Durable::All)).unwrap();
+    drop(volume);
+    let on_disk = || (0..BLOCKS).filter(|block| world.disk.bytes(*block) == BYTES).collect::<Vec<_>>();
+    assert!(on_disk().is_empty(), "nothing was home");
+    let volume = world.open("", Some(&world.monitor)).unwrap();
+    let home = on_disk();
+    assert_eq!(home.len(), 20);
+    // Whoever asks the device finds other bytes.
+    home.into_iter().for_each(|block| world.disk.put(block, &[0; BLOCK]));
+    let mut found = vec![0; 20 * BLOCK];
+    call(|call| volume.read(call, file, 0, &mut found)).unwrap();
+    assert!(found.chunks(BLOCK).all(|block| block == BYTES));
 }
 
 #[test]
@@ -274,7 +298,7 @@ fn a_volume_whose_memory_is_lost_is_refused_until_it_is_given_up() {
 fn a_repair_takes_in_what_the_monitor_keeps() {
     let (world, tree) = World::crashed(Arc::new(OwnMonitor::new()), 8);
     settings("").repair(world.media(Some(&world.monitor)), &world.mounting()).unwrap();
-    assert!(world.monitor.retained().unwrap().is_none(), "it keeps nothing any more");
+    assert!(world.monitor.retained([0; 16]).unwrap().is_none(), "it keeps nothing any more");
     let volume = world.open("", None).unwrap();
     assert_eq!(of_volume(&*volume), tree);
     call(|call| volume.unmount(call)).unwrap();
@@ -284,7 +308,7 @@ fn a_repair_takes_in_what_the_monitor_keeps() {
 fn memory_that_is_not_of_the_volume_is_refused_and_a_repair_leaves_it_out() {
     for (block, length, why) in [(BLOCKS + 7, BLOCK, "which the volume has not"), (30, 100, "100 bytes")] {
         let (world, _) = World::crashed(Arc::new(OwnMonitor::new()), 9);
-        let kept = world.monitor.retained().unwrap().unwrap();
+        let kept = world.monitor.retained([0; 16]).unwrap().unwrap();
         let next = kept.last.wrapping_add(1);
         world.monitor.commit(Time::ZERO, next, &[(block, vec![0; length].into())], &[]).unwrap();
         world.refused("", Some(&world.monitor), &["the memory that the monitor kept", why]);
@@ -307,7 +331,7 @@ fn a_monitor_that_keeps_memory_of_a_volume_is_not_taken_by_another() {
     let made = settings("").create(other.media(Some(&world.monitor)), &other.mounting());
     let error = made.err().expect("mkfs would drop what it keeps").to_string();
     assert!(error.contains("mount that one first"), "{error}");
-    assert!(!world.monitor.retained().unwrap().unwrap().blocks.is_empty());
+    assert!(!world.monitor.retained([0; 16]).unwrap().unwrap().blocks.is_empty());
 }
 
 #[test]

@@ -16,8 +16,8 @@
 use flashpath::device::nvm::lines::Lines;
 use flashpath::device::nvm::{Nvm, Survival};
 use flashpath::device::{
-    Abilities, Account, BlockDevice, DeviceError, Frame, Lba, Monitor, OwnMonitor, Retained, Zone, ZoneError, ZoneKind,
-    ZoneState, ZonedDevice, ZonedShape,
+    Abilities, Account, BlockDevice, DeviceError, Frame, KeptVolume, Lba, Monitor, OwnMonitor, Retained, Zone,
+    ZoneError, ZoneKind, ZoneState, ZonedDevice, ZonedShape,
 };
 use flashpath::label::{Label, Tally};
 use flashpath::random::Random;
@@ -131,9 +131,11 @@ impl Keeper {
     /// One that keeps the same.
     pub fn copy(&self, power: &Power) -> Keeper {
         let copy = Keeper::new(power);
-        if let Some(kept) = self.0.retained().unwrap() {
+        if let Some(kept) = self.0.retained([0; 16]).unwrap() {
             let blocks: Vec<(u64, Frame)> = kept.blocks.into_iter().collect();
-            copy.0.begin(kept.volume, kept.name, kept.last).unwrap();
+            let (uuid, name) = (kept.volume, kept.name);
+            let volume = KeptVolume { uuid, name, blocks: u64::MAX, width: 4096, most_in_memory: u64::MAX };
+            copy.0.begin(volume, kept.last).unwrap();
             copy.0.commit(Time::ZERO, kept.last, &blocks, &[]).unwrap();
         }
         copy
@@ -151,12 +153,12 @@ impl Keeper {
 }
 
 impl Monitor for Keeper {
-    fn retained(&self) -> Result<Option<Retained>, DeviceError> {
-        self.0.retained()
+    fn retained(&self, volume: [u8; 16]) -> Result<Option<Retained>, DeviceError> {
+        self.0.retained(volume)
     }
 
-    fn begin(&self, volume: [u8; 16], name: [u8; 16], first: u32) -> Result<(), DeviceError> {
-        self.call(|monitor| monitor.begin(volume, name, first))
+    fn begin(&self, volume: KeptVolume, first: u32) -> Result<(), DeviceError> {
+        self.call(|monitor| monitor.begin(volume, first))
     }
 
     fn commit(&self, at: Time, number: u32, blocks: &[(u64, Frame)], freed: &[u64]) -> Result<Time, DeviceError> {

@@ -16,6 +16,7 @@ mod failure;
 mod image_lock;
 mod invocation;
 mod layers;
+mod monitor;
 mod mount;
 mod output;
 mod pages;
@@ -74,6 +75,8 @@ enum Command {
     Umount(umount::Umount),
     /// Serve a path as a disk for other programs
     Serve(serve::Serve),
+    /// Keep the committed memory of mounts with ext:journal=vmm, and write it home when one dies
+    Monitor(monitor::Monitor),
     /// Record the writes of a kernel file system to its device while a command runs in it
     Capture(capture::Capture),
     /// Reproduce the papers' figures: their experiments, with the paper's numbers beside ours
@@ -106,6 +109,7 @@ fn main() -> ExitCode {
         Command::Mount(command) => command.run(),
         Command::Umount(command) => command.run(),
         Command::Serve(command) => command.run(),
+        Command::Monitor(command) => command.run(),
         Command::Capture(command) => command.run(),
         Command::Reproduce(command) => command.run(),
         Command::Calibrate(command) => command.run(),

@@ -33,6 +33,8 @@ mod killed_files;
 mod killed_mounts;
 #[path = "program/killed_servers.rs"]
 mod killed_servers;
+#[path = "program/monitored.rs"]
+mod monitored;
 #[path = "program/mount.rs"]
 mod mount;
 #[path = "program/mount_ends.rs"]

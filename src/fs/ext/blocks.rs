@@ -7,12 +7,13 @@
 //!
 //! The page cache is one more of these, for clean pages of files.
 
+use crate::device::Arena;
 use rustc_hash::FxHashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// The bytes of a block, as they were when they were asked for.
-pub type Bytes = Arc<[u8]>;
+pub use crate::device::Frame as Bytes;
 
 const SHARDS: usize = 16;
 
@@ -41,6 +42,8 @@ pub struct Blocks {
     /// The most that each part keeps of what need not stay.
     most: usize,
     clock: AtomicU64,
+    /// The memory of blocks that change, if a monitor keeps it.
+    arena: OnceLock<Arc<Arena>>,
 }
 
 /// Shows which blocks had left when a read began.
@@ -51,7 +54,18 @@ impl Blocks {
     /// Room for so many; `None`: all stay.
     pub fn new(most: Option<usize>) -> Blocks {
         let most = most.map_or(usize::MAX, |most| (most / SHARDS).max(16));
-        Blocks { shards: (0..SHARDS).map(|_| Mutex::default()).collect(), most, clock: AtomicU64::new(0) }
+        Blocks {
+            shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
+            most,
+            clock: AtomicU64::new(0),
+            arena: OnceLock::new(),
+        }
+    }
+
+    /// Blocks that change are in frames of this arena from now on.
+    pub fn keep_in(&self, arena: Arc<Arena>) {
+        let is_first = self.arena.set(arena).is_ok();
+        assert!(is_first, "a volume has one journal");
     }
 
     fn shard(&self, block: u64) -> MutexGuard<'_, Shard> {
@@ -70,7 +84,7 @@ impl Blocks {
         match shard.blocks.get_mut(&block) {
             Some(entry) => {
                 entry.used = self.tick();
-                Ok(Arc::clone(&entry.bytes))
+                Ok(entry.bytes.clone())
             }
             None => Err(before),
         }
@@ -80,13 +94,13 @@ impl Blocks {
     pub fn insert(&self, block: u64, bytes: Bytes, before: Before) -> Option<Bytes> {
         let mut shard = self.shard(block);
         if let Some(entry) = shard.blocks.get(&block) {
-            return Some(Arc::clone(&entry.bytes));
+            return Some(entry.bytes.clone());
         }
         if shard.left != before.0 {
             return None;
         }
         let used = self.tick();
-        shard.put(block, Entry { bytes: Arc::clone(&bytes), used, version: 0, stays: false });
+        shard.put(block, Entry { bytes: bytes.clone(), used, version: 0, stays: false });
         shard.trim(self.most);
         Some(bytes)
     }
@@ -105,9 +119,11 @@ impl Blocks {
         // Within the lock: of two changes of a block, the later one has the later version.
         let used = self.tick();
         let known = shard.blocks.get_mut(&block).filter(|entry| entry.bytes.len() == bytes.len());
-        // Its memory is used again if nobody else has it: that is warm, and the allocator is not asked.
-        if let Some(entry) = known
-            && let Some(place) = Arc::get_mut(&mut entry.bytes)
+        // Its memory is used again if nobody else has it: that is warm, and the allocator is not asked. In an arena a new
+        // frame is better: those of a transaction then lie together, and are protected together.
+        if self.arena.get().is_none()
+            && let Some(entry) = known
+            && let Some(place) = entry.bytes.get_mut()
         {
             place.copy_from_slice(bytes);
             let was_idle = !std::mem::replace(&mut entry.stays, true);
@@ -115,7 +131,8 @@ impl Blocks {
             shard.idle -= usize::from(was_idle);
             return;
         }
-        shard.put(block, Entry { bytes: bytes.into(), used, version: used, stays: true });
+        let bytes = Bytes::copy_of(bytes, self.arena.get());
+        shard.put(block, Entry { bytes, used, version: used, stays: true });
     }
 
     /// Changes a block that is there. It stays until it is released. False if it is not there.
@@ -125,7 +142,7 @@ impl Blocks {
         let was_idle = !std::mem::replace(&mut entry.stays, true);
         entry.used = self.tick();
         entry.version = entry.used;
-        change(Arc::make_mut(&mut entry.bytes));
+        change(entry.bytes.make_mut(self.arena.get()));
         shard.idle -= usize::from(was_idle);
         true
     }
@@ -137,7 +154,7 @@ impl Blocks {
 
     /// A changed block as it is now, and its version: the time of its last change. `None` if it is not there.
     pub fn snapshot(&self, block: u64) -> Option<(Bytes, u64)> {
-        self.shard(block).blocks.get(&block).map(|entry| (Arc::clone(&entry.bytes), entry.version))
+        self.shard(block).blocks.get(&block).map(|entry| (entry.bytes.clone(), entry.version))
     }
 
     /// It need not stay any more, unless it was changed after this version of it.

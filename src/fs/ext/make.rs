@@ -103,7 +103,7 @@ impl Ext {
             Some(JournalMemory::Region(nvm)) => {
                 usable_region(&**nvm, &settings.nvm, superblock.uuid(), (block_bytes, media.width()))?;
             }
-            Some(JournalMemory::Kept(monitor)) => refuse_kept(&**monitor)?,
+            Some(JournalMemory::Kept(monitor)) => refuse_kept(&**monitor, superblock.uuid())?,
             None => {}
         }
         let mut maker = Maker {

@@ -56,6 +56,10 @@ impl StoredVolumes for ExtSettings {
         Ok(Ext::mark_errors(below, number)?)
     }
 
+    fn recover(&self, below: Vec<Medium>, mounting: &Mounting) -> Result<(), VolumeFault> {
+        Ok(Ext::recover(below, self, mounting)?)
+    }
+
     fn inspect(&self, below: Vec<Medium>) -> Result<Inspection, VolumeFault> {
         let mut ext = Ext::open(below, self, &Mounting::at(0, 0), Access::ReadOnly)?;
         Ok(ext.inspection()?)

@@ -4,7 +4,6 @@ use super::Ext;
 use super::files::node::{Node, inode_of};
 use super::format::features::NEEDS_RECOVERY;
 use super::format::superblock::{LENGTH, PLACE, state};
-use super::recovery::name_memory;
 use crate::fs::Durable;
 use crate::fs::volume::{InodeNumber, VolumeError};
 use crate::label::{Cause, Content, Label};
@@ -13,6 +12,8 @@ use crate::time::Time;
 
 /// Files that one piece of background work writes out, if they are small.
 const FILES_AT_ONCE: usize = 16;
+/// Nanoseconds between two looks at a monitor that keeps the volume's memory.
+const LOOKS_AT_MONITOR: u64 = 1_000_000_000;
 
 impl Ext {
     /// Makes a file durable, with its name.
@@ -138,7 +139,9 @@ impl Ext {
         }
         let own = [self.waiting.first(), journal.begun()].into_iter().flatten().min().map(|since| since + every);
         let now = self.half_waits().then(|| task.now());
-        Ok([own, below, now].into_iter().flatten().min())
+        // Memory that nobody keeps any more has to be noticed, though nobody calls.
+        let soon = self.monitor().map(|_| task.now() + LOOKS_AT_MONITOR);
+        Ok([own, below, now, soon].into_iter().flatten().min())
     }
 
     /// Makes everything durable at its place, and marks the volume as clean.
@@ -153,7 +156,7 @@ impl Ext {
             self.write_out_all(task)?;
             journal.end(task)?;
             self.mark_superblock(task, false)?;
-            journal.closed();
+            journal.closed()?;
         }
         Ok(())
     }
@@ -186,7 +189,7 @@ impl Ext {
             superblock.set16(58, superblock.state() | state::CLEAN);
         }
         if self.memory.is_some() {
-            name_memory(superblock, self.memory_name.filter(|_| is_in_use));
+            superblock.name_memory(self.named_memory().filter(|_| is_in_use));
         }
         superblock.sum();
         let (place, at) = (self.shape.superblock_block(0), PLACE as usize % self.shape.block_bytes);

@@ -495,6 +495,7 @@ impl Volume for Ext {
                 below.push(journal);
             }
             below.extend(self.nvm().map(|nvm| nvm.account()));
+            below.extend(self.monitor().and_then(|monitor| monitor.account()));
             let mut received = Tally::default();
             received.add(Label::host(Content::Data), self.received_blocks.load(Ordering::Relaxed));
             let counts = self.journal().map(|journal| journal.counts()).unwrap_or_default();

@@ -76,6 +76,9 @@ pub struct Mount {
     stats: Option<Duration>,
     #[command(flatten)]
     patience: Patience,
+    /// The seed of all randomness
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
     #[command(flatten)]
     process: Process,
     /// Called by mount(8)
@@ -107,7 +110,7 @@ impl Mount {
         // Before the volume is opened, which may change it: what is refused leaves it as it is.
         check_mount_point(&self.directory)?;
         let (clock, memory_bytes) = (clock(), Some(memory::machine_share()));
-        let mounting = Mounting { memory_bytes, ..Mounting::at(self.process.seed, wall_time_ns()) };
+        let mounting = Mounting { memory_bytes, ..Mounting::at(self.seed, wall_time_ns()) };
         let access = match (self.despite_damage, options.read_only) {
             (true, _) => Access::DespiteDamage,
             (false, true) => Access::ReadOnly,
@@ -163,7 +166,7 @@ impl Mount {
         for words in &self.options {
             options.add(words, self.sloppy)?;
         }
-        self.process.seed = options.seed.unwrap_or(self.process.seed);
+        self.seed = options.seed.unwrap_or(self.seed);
         self.process.log = options.log.take().or(self.process.log.take());
         self.patience.most = options.wait.unwrap_or(self.patience.most);
         Ok(options)

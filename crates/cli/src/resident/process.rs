@@ -12,9 +12,6 @@ const ARENAS: u16 = 2;
 /// The options of a server's process.
 #[derive(clap::Args)]
 pub struct Process {
-    /// The seed of all randomness
-    #[arg(long, default_value_t = 1)]
-    pub seed: u64,
     /// Return when it is ready; print the number of the serving process
     #[arg(long)]
     background: bool,

@@ -1,7 +1,8 @@
-//! Requests to end the program: an interrupt, SIGTERM, SIGHUP, or an unmount.
+//! Requests to end the program: an interrupt, SIGTERM, SIGHUP, the warning of a power supply (SIGPWR), or an unmount.
 
 use super::cannot;
 use crate::failure::Failure;
+use nix::sys::signal::{SigSet, Signal};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
@@ -29,6 +30,12 @@ impl Signals {
             // The receiver may be gone already.
             let _ = handler_sender.send(());
         };
+        let power_sender = sender.clone();
+        let warn = move || {
+            // As above.
+            let _ = power_sender.send(());
+        };
+        watch_power(warn).map_err(|error| cannot("catch signals", error))?;
         ctrlc::set_handler(handler).map_err(|error| cannot("catch signals", error))?;
         Ok(Signals { sender, receiver })
     }
@@ -58,4 +65,17 @@ impl Signals {
     pub fn are_two(&self) -> bool {
         COUNT.load(Ordering::SeqCst) > 1
     }
+}
+
+/// Calls `warn` when a power supply warns. The signal is blocked in this thread, and in those that it begins later.
+fn watch_power(warn: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
+    let mut power = SigSet::empty();
+    power.add(Signal::SIGPWR);
+    power.thread_block()?;
+    let wait = move || {
+        if power.wait().is_ok() {
+            warn();
+        }
+    };
+    std::thread::Builder::new().name("power".to_string()).spawn(wait).map(drop)
 }

@@ -59,6 +59,9 @@ pub struct Serve {
     /// Refuse writes and discards
     #[arg(long)]
     read_only: bool,
+    /// The seed of all randomness
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
     #[command(flatten)]
     process: Process,
 }
@@ -74,7 +77,7 @@ impl Serve {
     /// Serves until a signal or an unmount.
     pub fn run(self) -> Result<(), Failure> {
         let Some(signals) = self.process.begin()? else { return Ok(()) };
-        let device = device::open(&self.path, self.process.seed)?;
+        let device = device::open(&self.path, self.seed)?;
         let sharing = Sharing { read_only: self.read_only, paced: self.pace };
         let device = SharedDevice::new(device, sharing, clock()).map_err(|error| cannot("serve the device", error))?;
         let device = Arc::new(device);

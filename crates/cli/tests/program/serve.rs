@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 pub const PATIENCE: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// `flashpath serve` or `flashpath mount`, in the foreground.
+/// `flashpath serve`, `mount` or `monitor`, in the foreground.
 pub struct Served {
     child: Option<Child>,
     /// The message that it is ready.
@@ -35,15 +35,30 @@ impl Served {
         Self::start(bench, arguments, Some(bench.path("m")))
     }
 
+    /// Keeps the memory of mounts, at the socket `s` in the bench's directory; its messages go to `monitor.log`.
+    pub fn monitor(bench: &Bench) -> Served {
+        Self::monitor_with(bench, &[])
+    }
+
+    /// The same, with more options.
+    pub fn monitor_with(bench: &Bench, more: &[&str]) -> Served {
+        Self::start(bench, &[&["monitor", "s", "--log", "monitor.log"], more].concat(), None)
+    }
+
     pub fn start(bench: &Bench, arguments: &[&str], mount: Option<PathBuf>) -> Served {
-        let mut child = bench.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        Self::begun(bench.command(arguments), arguments, mount)
+    }
+
+    /// The same, with a command that has these arguments.
+    pub fn begun(mut command: Command, arguments: &[&str], mount: Option<PathBuf>) -> Served {
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut ready = String::new();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         stdout.read_line(&mut ready).unwrap();
         if arguments.contains(&"--metrics") {
             stdout.read_line(&mut ready).unwrap();
         }
-        if !ready.starts_with("serving ") && !ready.starts_with("mounted ") {
+        if !["serving ", "mounted ", "keeping "].iter().any(|word| ready.starts_with(word)) {
             let mut error = String::new();
             child.stderr.take().unwrap().read_to_string(&mut error).unwrap();
             panic!("{arguments:?} does not serve: {ready}{error}");
@@ -154,6 +169,13 @@ pub fn nbdsh(bench: &Bench) -> Option<Command> {
     let mut command = Command::new(python);
     command.args(["-m", "nbd"]).current_dir(bench.directory.path()).stdin(Stdio::null());
     Some(command)
+}
+
+/// Has e2fsck replay the journal of an image, and count what is free: it finds nothing else.
+pub fn replay(bench: &Bench, image: &str) {
+    let output = client(bench, "e2fsck").expect("it was found before").args(["-fp", image]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.code().is_some_and(|code| code <= 1), "{image}: {}, {said}", output.status);
 }
 
 /// Runs a command that must succeed; returns its standard output.

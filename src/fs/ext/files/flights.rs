@@ -93,7 +93,7 @@ impl Ext {
         }
         for (at, sent) in flight.blocks().zip(&flight.pages) {
             // The flight holds its bytes until now: one who writes into such a page copies it first.
-            let is_unchanged = |page: &Page| Arc::ptr_eq(&page.bytes, sent);
+            let is_unchanged = |page: &Page| page.bytes.is_same(sent);
             if file.pages.get(&at).is_some_and(is_unchanged) {
                 file.pages.remove(&at);
                 self.waiting.take_bytes(self.shape.block_bytes);

@@ -67,6 +67,9 @@ impl Ext {
     pub fn store_head(&self, handle: &Handle<'_>, head: &mut Head) -> Result<(), VolumeError> {
         let newest = head.orphans.last().copied().unwrap_or(0);
         head.superblock.set32(232, newest);
+        if self.memory_name.is_some() {
+            head.superblock.name_memory(self.named_memory());
+        }
         head.superblock.sum();
         let place = self.shape.superblock_block(0);
         let at = PLACE as usize % self.shape.block_bytes;

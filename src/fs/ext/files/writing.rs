@@ -91,7 +91,7 @@ impl Ext {
         for part in parts(offset, bytes.len(), block) {
             let from = &bytes[part.from.clone()];
             if let Some(page) = file.pages.get_mut(&part.at) {
-                self.fill(Bytes::make_mut(&mut page.bytes), &part.within, from);
+                self.fill(page.bytes.make_mut(None), &part.within, from);
                 continue;
             }
             if part.at >= run_end {

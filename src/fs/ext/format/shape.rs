@@ -6,12 +6,11 @@ use super::features::{
     SPARSE_SUPER2, WIDE,
 };
 use super::hash::{HashKind, Hasher};
+pub use super::superblock::JOURNAL;
 use super::superblock::{MAGIC, PLACE, Superblock};
 
 /// The inode of the root directory.
 pub const ROOT: u32 = 2;
-/// The inode of the journal.
-pub const JOURNAL: u32 = 8;
 
 /// The groups with a copy of the superblock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -24,6 +24,12 @@ pub const PLACE: u64 = 1024;
 pub const LENGTH: usize = 1024;
 pub const MAGIC: u16 = 0xEF53;
 const CHECKSUM: usize = 1020;
+/// The inode of the journal in the volume.
+pub const JOURNAL: u32 = 8;
+const JOURNAL_UUID: usize = 208;
+const JOURNAL_INODE: usize = 224;
+/// The end of what the format reserves: neither the kernel nor e2fsprogs looks at it, and both leave it as it is.
+const LAST_MEMORY: usize = 1004;
 
 /// The bits of its state.
 pub mod state {
@@ -85,6 +91,19 @@ impl Superblock {
         put32(&mut self.0[..], at, number);
     }
 
+    /// Names the memory in which the journal is while the volume is mounted, or the log in the volume's own inode. e2fsck looks
+    /// for a device if there is a UUID, whatever the inode is.
+    pub fn name_memory(&mut self, name: Option<[u8; 16]>) {
+        self.set32(JOURNAL_INODE, if name.is_some() { 0 } else { JOURNAL });
+        self.set_bytes(JOURNAL_UUID, &name.unwrap_or_default());
+        name.iter().for_each(|name| self.set_bytes(LAST_MEMORY, name));
+    }
+
+    /// The UUID of the memory in which the journal is, or was last. All of the latter is home.
+    pub fn last_memory(&self) -> [u8; 16] {
+        self.0[LAST_MEMORY..LAST_MEMORY + 16].try_into().expect("16 bytes")
+    }
+
     pub fn set_bytes(&mut self, at: usize, bytes: &[u8]) {
         self.0[at..at + bytes.len()].copy_from_slice(bytes);
     }
@@ -101,7 +120,7 @@ impl Superblock {
         self.0[104..120].try_into().expect("16 bytes")
     }
 
-    /// The UUID of the device that the journal has for itself; zeros if it has none.
+    /// The UUID of the device or memory that the journal has for itself; zeros if it has none.
     pub fn journal_uuid(&self) -> [u8; 16] {
         self.0[208..224].try_into().expect("16 bytes")
     }

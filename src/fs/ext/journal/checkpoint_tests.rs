@@ -31,7 +31,7 @@ impl Log for Memory {
         self.0.lock().unwrap().last().copied()
     }
 
-    fn store(&self, _: &Task<'_>, transaction: &Transaction, _: i64) -> Result<(), VolumeError> {
+    fn store(&self, _: &Task<'_>, transaction: &mut Transaction, _: i64) -> Result<(), VolumeError> {
         self.0.lock().unwrap().push(transaction.id);
         Ok(())
     }

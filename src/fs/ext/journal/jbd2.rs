@@ -11,7 +11,7 @@
 //! log's.
 
 use super::room::Room;
-use super::{Log, LogPlace, Transaction, TransactionId};
+use super::{FREED_FOR_ONE, Log, LogPlace, Transaction, TransactionId};
 use crate::fs::ext::format::log::{Dialect, LogSuperblock, Tag};
 use crate::fs::ext::media::{Media, flush_all};
 use crate::fs::volume::VolumeError;
@@ -66,6 +66,21 @@ impl Jbd2 {
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
         // Its fields change together, and nothing between can panic.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The blocks of two transactions together for which an empty log has room in any case, whatever the second has freed.
+    pub(super) fn room_for_two(&self) -> u32 {
+        let all = self.end - self.first;
+        let block = self.block_bytes();
+        let descriptors = all.div_ceil(self.dialect.tags_of_block(block) as u32) + 2;
+        let most_freed = self.most_blocks() * FREED_FOR_ONE;
+        let revokes = most_freed.div_ceil(self.dialect.revokes_of_block(block)) as u32;
+        all.saturating_sub(descriptors + revokes + 2)
+    }
+
+    /// The log has the volume's blocks to itself from now on, and the devices below may know.
+    pub(super) fn take_place(&self) -> Result<(), VolumeError> {
+        Ok(self.place.media.set_journal(&self.place.runs)?)
     }
 
     fn room(&self) -> Room {
@@ -157,7 +172,7 @@ impl Log for Jbd2 {
         self.room().due(state.used, waiting, state.stored.iter().map(|stored| (stored.id, stored.blocks)))
     }
 
-    fn store(&self, task: &Task<'_>, transaction: &Transaction, at_ns: i64) -> Result<(), VolumeError> {
+    fn store(&self, task: &Task<'_>, transaction: &mut Transaction, at_ns: i64) -> Result<(), VolumeError> {
         let (head, is_open) = {
             let state = self.state();
             (state.head, state.is_open)

@@ -51,6 +51,9 @@ use crate::time::Time;
 use common::Common;
 use std::ops::Range;
 
+/// So many freed blocks count as one changed block, in the size of a transaction.
+const FREED_FOR_ONE: usize = 64;
+
 /// The number of a transaction. Numbers go round after 2^32.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TransactionId(pub u32);
@@ -97,8 +100,23 @@ pub trait Log: Send + Sync {
     fn due(&self, waiting: Option<&Transaction>) -> Option<TransactionId>;
 
     /// Stores a transaction; it is durable when this returns, with all that was written to the volume's device before.
-    /// `at_ns`: the time on the wall clock.
-    fn store(&self, task: &Task<'_>, transaction: &Transaction, at_ns: i64) -> Result<(), VolumeError>;
+    /// `at_ns`: the time on the wall clock. A log that moves to another place puts the superblock that says so into it.
+    fn store(&self, task: &Task<'_>, transaction: &mut Transaction, at_ns: i64) -> Result<(), VolumeError>;
+
+    /// True if it has to move to another place with the next transaction, which is to come soon, whatever it changes.
+    fn wants_to_move(&self) -> bool {
+        false
+    }
+
+    /// True if it is in the volume, and was in memory when the mount began.
+    fn has_moved(&self) -> bool {
+        false
+    }
+
+    /// The volume's superblock says that nothing is in the log.
+    fn closed(&self) -> Result<(), VolumeError> {
+        Ok(())
+    }
 
     /// What the transactions before `next` have changed is home, and durable there: lets them go. `is_closed`: they are all,
     /// and none follows in this mount. Others may be stored at the same time.
@@ -156,7 +174,14 @@ pub trait Journal: Send + Sync {
     fn end(&self, task: &Task<'_>) -> Result<(), VolumeError>;
 
     /// The volume's superblock says that nothing is in the journal.
-    fn closed(&self) {}
+    fn closed(&self) -> Result<(), VolumeError> {
+        Ok(())
+    }
+
+    /// True if it is in the volume, and was in memory when the mount began.
+    fn has_moved(&self) -> bool {
+        false
+    }
 
     /// The state that every journal keeps.
     fn common(&self) -> &Common;

@@ -6,31 +6,43 @@
 //!
 //! The log keeps its own share of each block's memory until the monitor has answered that it keeps it no longer: until
 //! then nobody may change it.
+//!
+//! If the monitor goes away while the volume is mounted, the log moves into the volume: all that is kept becomes one
+//! transaction there, and the superblock names the log in the volume from then on.
 
 use super::common::locked;
 use super::room::Room;
-use super::{Log, Transaction, TransactionId};
+use super::{Jbd2, Log, Logged, Transaction, TransactionId};
 use crate::device::{Frame, Monitor};
+use crate::fs::ext::format::superblock::{LENGTH, PLACE, Superblock};
 use crate::fs::ext::media::Media;
 use crate::fs::volume::VolumeError;
+use crate::label::{Cause, Content, Label};
 use crate::task::Task;
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// The memory that the monitor keeps.
 #[derive(Default)]
 struct Kept {
     /// Of each block, the last transaction that has changed it.
-    blocks: BTreeMap<u64, (TransactionId, Frame)>,
+    blocks: BTreeMap<u64, KeptBlock>,
     /// The number of blocks whose last change is in each transaction, the oldest first.
     transactions: VecDeque<(TransactionId, u32)>,
     /// The most blocks that were kept at once.
     most: usize,
 }
 
+struct KeptBlock {
+    id: TransactionId,
+    bytes: Frame,
+    content: Content,
+}
+
 impl Kept {
     fn forget(&mut self, block: u64) {
-        let Some((id, _)) = self.blocks.remove(&block) else { return };
+        let Some(KeptBlock { id, .. }) = self.blocks.remove(&block) else { return };
         let (_, blocks) = self.transactions.iter_mut().find(|(of, _)| *of == id).expect("it has blocks that are kept");
         *blocks -= 1;
     }
@@ -43,13 +55,105 @@ pub struct RetainedLog {
     media: Arc<Media>,
     room: Room,
     kept: Mutex<Kept>,
+    /// The log in the volume, which is empty.
+    inline: Jbd2,
+    has_moved: AtomicBool,
+    /// The block in which the superblock is.
+    superblock: u64,
 }
 
 impl RetainedLog {
-    /// The log of the volume on `media`, which keeps less than `capacity` blocks. The monitor has begun, and keeps nothing.
-    pub fn new(media: &Arc<Media>, monitor: Arc<dyn Monitor>, capacity: u32) -> RetainedLog {
+    /// The log of the volume on `media`. The monitor has begun, and keeps nothing; `inline` is empty. What is kept, and a
+    /// transaction, always fit into that.
+    pub fn new(media: &Arc<Media>, monitor: Arc<dyn Monitor>, inline: Jbd2, superblock: u64) -> RetainedLog {
+        let capacity = inline.room_for_two().min(monitor.most_blocks());
         let room = Room { capacity, block_bytes: media.block_bytes() };
-        RetainedLog { monitor, media: Arc::clone(media), room, kept: Mutex::default() }
+        let (media, kept, has_moved) = (Arc::clone(media), Mutex::default(), AtomicBool::new(false));
+        RetainedLog { monitor, media, room, kept, inline, has_moved, superblock }
+    }
+
+    /// Has the monitor keep a transaction.
+    fn retain(&self, task: &Task<'_>, transaction: &Transaction) -> Result<(), VolumeError> {
+        // Bytes of files that were written before this transaction named their blocks.
+        if self.media.is_data_unflushed() {
+            self.media.flush(task)?;
+        }
+        let blocks: Vec<(u64, Frame)> =
+            transaction.blocks.iter().map(|logged| (logged.block, logged.bytes.clone())).collect();
+        task.ask(|at| self.monitor.commit(at, transaction.id.0, &blocks, &transaction.revokes))?;
+        Ok(())
+    }
+
+    /// The log holds its share of the blocks of a transaction.
+    fn take_in(&self, transaction: &Transaction) {
+        let id = transaction.id;
+        let mut kept = locked(&self.kept);
+        for block in transaction.revokes.iter().chain(transaction.blocks.iter().map(|logged| &logged.block)) {
+            kept.forget(*block);
+        }
+        kept.transactions.retain(|(_, blocks)| *blocks > 0);
+        if !transaction.blocks.is_empty() {
+            kept.transactions.push_back((id, transaction.blocks.len() as u32));
+        }
+        for Logged { block, bytes, content } in &transaction.blocks {
+            kept.blocks.insert(*block, KeptBlock { id, bytes: bytes.clone(), content: *content });
+        }
+        kept.most = kept.most.max(kept.blocks.len());
+    }
+
+    /// Moves into the volume: what is kept is the first transaction there, `transaction` the second, which has the newest
+    /// superblock in any case. The monitor is gone.
+    fn move_inline(&self, task: &Task<'_>, transaction: &mut Transaction, at_ns: i64) -> Result<(), VolumeError> {
+        let blocks: Vec<Logged> = {
+            let kept = locked(&self.kept);
+            let logged = |(block, kept): (&u64, &KeptBlock)| Logged {
+                block: *block,
+                bytes: kept.bytes.clone(),
+                content: kept.content,
+            };
+            kept.blocks.iter().map(logged).collect()
+        };
+        let of_kept = blocks.iter().find(|logged| logged.block == self.superblock).cloned();
+        if !transaction.blocks.iter().any(|logged| logged.block == self.superblock) {
+            let logged = match of_kept {
+                Some(logged) => logged,
+                None => {
+                    let mut bytes = vec![0; self.media.block_bytes()];
+                    self.media.read(task, self.superblock, &mut bytes)?;
+                    Logged { block: self.superblock, bytes: bytes.into(), content: Content::Metadata }
+                }
+            };
+            transaction.blocks.push(logged);
+        }
+        self.name_own_log(transaction);
+        let before = TransactionId(transaction.id.0.wrapping_sub(1));
+        let mut first = Transaction { id: before, blocks, revokes: Vec::new() };
+        self.name_own_log(&mut first);
+        self.inline.take_place()?;
+        self.inline.store(task, &mut first, at_ns)?;
+        self.inline.store(task, transaction, at_ns)?;
+        // Until this is durable, the volume names memory that nobody keeps.
+        let superblock = transaction.blocks.iter().find(|logged| logged.block == self.superblock);
+        let superblock = superblock.expect("the transaction has the superblock");
+        let label = Label::first(Cause::Checkpoint, Content::Metadata);
+        self.media.write_metadata(task, self.superblock, &superblock.bytes, label)?;
+        self.media.flush(task)?;
+        self.has_moved.store(true, Ordering::SeqCst);
+        *locked(&self.kept) = Kept::default();
+        Ok(())
+    }
+
+    /// The superblock in a transaction, if there is one, names the log in the volume.
+    fn name_own_log(&self, transaction: &mut Transaction) {
+        for logged in transaction.blocks.iter_mut().filter(|logged| logged.block == self.superblock) {
+            let mut bytes = logged.bytes.to_vec();
+            let at = PLACE as usize % self.media.block_bytes();
+            let mut superblock = Superblock::new(&bytes[at..at + LENGTH]);
+            superblock.name_memory(None);
+            superblock.sum();
+            bytes[at..at + LENGTH].copy_from_slice(superblock.bytes());
+            logged.bytes = bytes.into();
+        }
     }
 }
 
@@ -59,52 +163,73 @@ impl Log for RetainedLog {
     }
 
     fn has_room(&self, transaction: &Transaction) -> bool {
+        if self.has_moved() {
+            return self.inline.has_room(transaction);
+        }
         // As if none took the place of an older one.
         self.room.holds(locked(&self.kept).blocks.len() as u32, transaction.blocks.len() as u32)
     }
 
     fn due(&self, waiting: Option<&Transaction>) -> Option<TransactionId> {
+        if self.has_moved() {
+            return self.inline.due(waiting);
+        }
         let waiting = waiting.map(|transaction| transaction.blocks.len() as u32);
         let kept = locked(&self.kept);
         self.room.due(kept.blocks.len() as u32, waiting, kept.transactions.iter().copied())
     }
 
-    fn store(&self, task: &Task<'_>, transaction: &Transaction, _: i64) -> Result<(), VolumeError> {
-        // Bytes of files that were written before this transaction named their blocks.
-        if self.media.is_data_unflushed() {
-            self.media.flush(task)?;
+    fn store(&self, task: &Task<'_>, transaction: &mut Transaction, at_ns: i64) -> Result<(), VolumeError> {
+        if self.has_moved() {
+            self.name_own_log(transaction);
+            return self.inline.store(task, transaction, at_ns);
         }
-        let id = transaction.id;
-        let blocks: Vec<(u64, Frame)> =
-            transaction.blocks.iter().map(|logged| (logged.block, Arc::clone(&logged.bytes))).collect();
-        task.ask(|at| self.monitor.commit(at, id.0, &blocks, &transaction.revokes))?;
-        let mut kept = locked(&self.kept);
-        for block in transaction.revokes.iter().chain(blocks.iter().map(|(block, _)| block)) {
-            kept.forget(*block);
+        match self.retain(task, transaction) {
+            Err(_) if self.monitor.is_gone() => self.move_inline(task, transaction, at_ns),
+            retained => retained.map(|()| self.take_in(transaction)),
         }
-        kept.transactions.retain(|(_, blocks)| *blocks > 0);
-        if !blocks.is_empty() {
-            kept.transactions.push_back((id, blocks.len() as u32));
-        }
-        kept.blocks.extend(blocks.into_iter().map(|(block, frame)| (block, (id, frame))));
-        kept.most = kept.most.max(kept.blocks.len());
-        Ok(())
+    }
+
+    fn wants_to_move(&self) -> bool {
+        self.monitor.is_gone() && !self.has_moved()
+    }
+
+    fn has_moved(&self) -> bool {
+        self.has_moved.load(Ordering::SeqCst)
     }
 
     fn let_go(&self, task: &Task<'_>, next: TransactionId, is_closed: bool) -> Result<(), VolumeError> {
+        if self.has_moved() {
+            return self.inline.let_go(task, next, is_closed);
+        }
         let is_gone = |id: TransactionId| next.is_after(id);
         if !is_closed && !locked(&self.kept).transactions.front().is_some_and(|(id, _)| is_gone(*id)) {
             return Ok(());
         }
-        task.ask(|at| self.monitor.let_go(at, next.0))?;
+        match task.ask(|at| self.monitor.let_go(at, next.0)) {
+            // Nobody keeps anything: what is home need not move into the volume.
+            Err(_) if self.monitor.is_gone() => {}
+            answered => answered?,
+        }
         let mut kept = locked(&self.kept);
-        kept.blocks.retain(|_, (id, _)| !is_gone(*id));
+        kept.blocks.retain(|_, block| !is_gone(block.id));
         kept.transactions.retain(|(id, _)| !is_gone(*id));
         Ok(())
     }
 
+    fn closed(&self) -> Result<(), VolumeError> {
+        match self.monitor.end() {
+            Err(_) if self.has_moved() || self.monitor.is_gone() => Ok(()),
+            ended => Ok(ended?),
+        }
+    }
+
     fn counts(&self) -> Vec<(&'static str, u64)> {
         let kept = locked(&self.kept);
-        vec![("blocks kept by the monitor", kept.blocks.len() as u64), ("most blocks kept", kept.most as u64)]
+        vec![
+            ("blocks kept by the monitor", kept.blocks.len() as u64),
+            ("most blocks kept", kept.most as u64),
+            ("moves of the journal into the volume", u64::from(self.has_moved())),
+        ]
     }
 }

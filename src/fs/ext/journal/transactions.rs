@@ -7,7 +7,7 @@
 use super::common::{Common, Counts, locked};
 use super::handle::Inside;
 use super::home::Home;
-use super::{Handle, Journal, Log, Logged, Transaction, TransactionId};
+use super::{FREED_FOR_ONE, Handle, Journal, Log, Logged, Transaction, TransactionId};
 use crate::fs::ext::blocks::Blocks;
 use crate::fs::ext::media::Media;
 use crate::fs::volume::{Timestamp, VolumeError};
@@ -84,8 +84,8 @@ impl LoggedJournal {
 
     fn commit_running(&self, task: &Task<'_>, committed: &mut Committed) -> Result<(), VolumeError> {
         self.common.check()?;
-        let Some((transaction, freed)) = self.close(task) else { return Ok(()) };
-        let stored = self.store(task, &transaction);
+        let Some((mut transaction, freed)) = self.close(task) else { return Ok(()) };
+        let stored = self.store(task, &mut transaction);
         if let Err(error) = stored {
             self.common.abort(&format!("a commit of the journal failed: {error}"));
             return Err(error);
@@ -100,7 +100,7 @@ impl LoggedJournal {
         let _closed = self.open.write(task);
         let mut running = locked(&self.running);
         debug_assert_eq!(running.promised, 0, "no handle is open");
-        if running.blocks.is_empty() && running.revokes.is_empty() {
+        if running.blocks.is_empty() && running.revokes.is_empty() && !self.log.wants_to_move() {
             return None;
         }
         let id = running.id;
@@ -116,7 +116,7 @@ impl LoggedJournal {
         Some((Transaction { id, blocks, revokes }, std::mem::take(&mut running.freed)))
     }
 
-    fn store(&self, task: &Task<'_>, transaction: &Transaction) -> Result<(), VolumeError> {
+    fn store(&self, task: &Task<'_>, transaction: &mut Transaction) -> Result<(), VolumeError> {
         if !self.log.has_room(transaction) {
             locked(&self.counts).waits += 1;
             self.checkpoint_due(task, Some(transaction))?;
@@ -149,7 +149,9 @@ impl Journal for LoggedJournal {
             let id = {
                 let mut running = locked(&self.running);
                 let is_first = running.blocks.is_empty() && running.promised == 0;
-                if is_first || running.blocks.len() + running.revokes.len() / 64 + running.promised + blocks <= most {
+                if is_first
+                    || running.blocks.len() + running.revokes.len() / FREED_FOR_ONE + running.promised + blocks <= most
+                {
                     running.promised += blocks;
                     running.begun.get_or_insert(task.now());
                     return Ok(Handle::new(self, task, running.id, blocks, Inside::Gate(open)));
@@ -166,6 +168,9 @@ impl Journal for LoggedJournal {
     }
 
     fn begun(&self) -> Option<Time> {
+        if self.log.wants_to_move() {
+            return Some(Time::ZERO);
+        }
         let running = locked(&self.running);
         (!running.blocks.is_empty() || !running.revokes.is_empty()).then_some(running.begun).flatten()
     }
@@ -203,6 +208,14 @@ impl Journal for LoggedJournal {
         let _alone = self.checkpoint.enter(task);
         self.write_home(task, committed.last)?;
         self.log.let_go(task, committed.last.next(), true)
+    }
+
+    fn closed(&self) -> Result<(), VolumeError> {
+        self.log.closed()
+    }
+
+    fn has_moved(&self) -> bool {
+        self.log.has_moved()
     }
 
     fn common(&self) -> &Common {

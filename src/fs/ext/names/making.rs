@@ -262,10 +262,7 @@ impl Ext {
             check_name(name)?
         }
         let parent = self.node(task, inode_of(directory)?)?;
-        #[cfg_attr(
-            not(feature = "checked-gates"),
-            expect(clippy::needless_late_init, reason = "its gate is left before it is let go")
-        )]
+        // Its gate is left before it is let go.
         let node;
         let mut gates = Gates::new(self);
         gates.enter(task, &parent)?;

@@ -47,10 +47,7 @@ impl Ext {
         let is_across = from != to;
         let _alone = is_across.then(|| self.renames.enter(task));
         let directories = [self.node(task, inode_of(from)?)?, self.node(task, inode_of(to)?)?];
-        #[cfg_attr(
-            not(feature = "checked-gates"),
-            expect(clippy::needless_late_init, reason = "their gates are left before they are let go")
-        )]
+        // Their gates are left before they are let go.
         let files: Vec<Arc<Node>>;
         let replaced;
         let mut gates = Gates::new(self);

@@ -21,21 +21,11 @@ use crate::random::Random;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// The places of the journal's inode and UUID in the superblock.
-const JOURNAL_UUID: usize = 208;
-const JOURNAL_INODE: usize = 224;
-
 /// The way out for a volume whose memory is lost.
 pub const GIVE_UP: &str = "'fsck ext:journal=inline/DATA' gives it up, with what was not home";
 
 pub fn refused(why: impl ToString) -> OpenExtError {
     OpenExtError::JournalDevice(why.to_string())
-}
-
-/// Puts the name of a journal's memory into a volume's superblock, or takes it out.
-pub fn name_memory(superblock: &mut Superblock, name: Option<[u8; 16]>) {
-    superblock.set32(JOURNAL_INODE, if name.is_some() { 0 } else { JOURNAL });
-    superblock.set_bytes(JOURNAL_UUID, &name.unwrap_or_default());
 }
 
 /// Memory of this process, for a journal of which the path names no memory: the station `nvm` as it is by itself, or a
@@ -86,7 +76,8 @@ pub fn wanted_memory(
             Err(refused("journal=nvm needs its memory as the second device, such as ext/conv+nvm:image=FILE"))
         }
         (None, Some(_)) => Err(refused(
-            "journal=vmm needs a monitor that outlives this process, and there is none yet: it is for simulated volumes",
+            "journal=vmm needs a monitor that outlives this process as the second device, such as \
+             ext/conv:image=v.img+monitor:socket=SOCKET, with 'flashpath monitor SOCKET'",
         )),
         (memory, _) => Ok(memory),
     }
@@ -134,8 +125,13 @@ impl Ext {
     /// The volume is one with a log in its own inode from now on: in memory, not yet on the device.
     pub fn names_own_log(&mut self) {
         self.shape.journal_inode = JOURNAL;
-        self.journal_uuid = [0; 16];
-        name_memory(&mut self.head.get_mut().superblock, None);
+        self.head.get_mut().superblock.name_memory(None);
+    }
+
+    /// The UUID of the memory in which the journal is, if it is in memory.
+    pub fn named_memory(&self) -> Option<[u8; 16]> {
+        let has_moved = self.journal.as_ref().is_some_and(|journal| journal.has_moved());
+        self.memory_name.filter(|_| !has_moved)
     }
 
     /// A UUID for new memory.

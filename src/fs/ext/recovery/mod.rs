@@ -16,7 +16,7 @@ mod region;
 mod replay;
 mod retention;
 
-pub use memory::{name_memory, wanted_memory};
+pub use memory::wanted_memory;
 pub use region::usable_region;
 pub use replay::FoundLog;
 pub use retention::refuse_kept;

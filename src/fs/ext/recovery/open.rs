@@ -50,22 +50,8 @@ impl Ext {
         mounting: &Mounting,
         access: Access,
     ) -> Result<Ext, OpenExtError> {
-        let Below { volume, journal, memory } = Below::of(below)?;
         let task = Task::at(Time::ZERO);
-        let (media, superblock) = read_superblock(volume, &task)?;
-        if superblock.u16(56) == MAGIC && superblock.features().has(JOURNAL_DEV) {
-            let what = format!("the first device is journal {}: write the volume's before it", uuid(superblock.uuid()));
-            return Err(OpenExtError::JournalDevice(what));
-        }
-        let memory = wanted_memory(settings, memory, journal.is_some(), false)?;
-        let mut ext = Ext::on(media, journal, superblock, settings, mounting)?;
-        ext.take_memory(memory);
-        ext.read_only = ext.refuses_writing(access);
-        if ext.read_only.is_none() {
-            ext.check_region()?;
-        }
-        ext.replay_region(&task, access)?;
-        ext.recover_memory(&task, access)?;
+        let mut ext = Ext::with_memory_home(&task, below, settings, mounting, access)?;
         ext.sum_groups(&task)?;
         if let Some(log) = ext.find_log(&task)? {
             let mut replayed = ext.replayed(&task, &log)?;
@@ -80,6 +66,38 @@ impl Ext {
             }
             ext.start(&task, log, replayed)?;
         }
+        Ok(ext)
+    }
+
+    /// Writes home what is in a journal in memory, and ends that. The volume is not begun.
+    pub fn recover(below: Vec<Medium>, settings: &ExtSettings, mounting: &Mounting) -> Result<(), OpenExtError> {
+        let task = Task::at(Time::ZERO);
+        Ext::with_memory_home(&task, below, settings, mounting, Access::DespiteDamage).map(drop)
+    }
+
+    /// The volume on these devices, with what was in a journal in memory at its place.
+    fn with_memory_home(
+        task: &Task<'_>,
+        below: Vec<Medium>,
+        settings: &ExtSettings,
+        mounting: &Mounting,
+        access: Access,
+    ) -> Result<Ext, OpenExtError> {
+        let Below { volume, journal, memory } = Below::of(below)?;
+        let (media, superblock) = read_superblock(volume, task)?;
+        if superblock.u16(56) == MAGIC && superblock.features().has(JOURNAL_DEV) {
+            let what = format!("the first device is journal {}: write the volume's before it", uuid(superblock.uuid()));
+            return Err(OpenExtError::JournalDevice(what));
+        }
+        let memory = wanted_memory(settings, memory, journal.is_some(), false)?;
+        let mut ext = Ext::on(media, journal, superblock, settings, mounting)?;
+        ext.take_memory(memory);
+        ext.read_only = ext.refuses_writing(access);
+        if ext.read_only.is_none() {
+            ext.check_region()?;
+        }
+        ext.replay_region(task, access)?;
+        ext.recover_memory(task, access)?;
         Ok(ext)
     }
 
@@ -247,9 +265,12 @@ impl Ext {
             Some(journal) => Box::new(journal),
             None => {
                 let (media, blocks) = (Arc::clone(&self.media), Arc::clone(&self.blocks));
-                let log: Box<dyn Log> = match self.begin_memory(next)? {
+                let log: Box<dyn Log> = match self.begin_memory(next, records)? {
                     // As much as the log in the volume could take in.
-                    Some(monitor) => Box::new(RetainedLog::new(&media, monitor, records)),
+                    Some(monitor) => {
+                        let inline = Jbd2::new(&media, place, superblock);
+                        Box::new(RetainedLog::new(&media, monitor, inline, self.shape.superblock_block(0)))
+                    }
                     None => Box::new(Jbd2::new(&media, place, superblock)),
                 };
                 Box::new(LoggedJournal::new(log, media, blocks, next, self.origin))

@@ -10,26 +10,32 @@
 //! | mounted | journal inode 0, UUID is the name, needs recovery | blocks that are not home |
 //! | a recovery has written them home | | no blocks |
 //! | a recovery ends | journal inode 8, empty log | ends |
+//!
+//! The superblock has the UUID in another place as well, where it stays after the end. So memory that comes back from a monitor's spill, after the journal has
+//! moved into the volume, is known to be older than the volume.
 
 use super::memory::{GIVE_UP, refused};
 use super::replay::Replayed;
-use crate::device::{Monitor, Retained};
+use crate::device::{Frame, KeptVolume, Monitor, Retained};
 use crate::fs::ext::Ext;
 use crate::fs::ext::error::{OpenExtError, damaged};
 use crate::fs::ext::inspect::uuid;
 use crate::fs::ext::journal::TransactionId;
+use crate::fs::ext::settings::DataMode;
 use crate::fs::station::Access;
 use crate::task::Task;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Refuses a monitor that keeps memory which no volume has taken in.
-pub fn refuse_kept(monitor: &dyn Monitor) -> Result<(), OpenExtError> {
-    match monitor.retained().map_err(refused)?.filter(|kept| !kept.blocks.is_empty()) {
+pub fn refuse_kept(monitor: &dyn Monitor, volume: [u8; 16]) -> Result<(), OpenExtError> {
+    match monitor.retained(volume).map_err(refused)?.filter(|kept| !kept.blocks.is_empty()) {
         Some(kept) => {
             let (name, volume) = (uuid(kept.name), uuid(kept.volume));
-            let why = "mount that one first; or it is this one, restored from an older time";
-            Err(refused(format!("the monitor keeps memory {name} of volume {volume}: {why}")))
+            Err(refused(format!(
+                "the monitor keeps memory {name} of volume {volume}: mount that one first; if it is this one, restored from an \
+                 older time, end the monitor and remove its spill"
+            )))
         }
         None => Ok(()),
     }
@@ -39,7 +45,7 @@ impl Ext {
     /// What the monitor keeps of this volume, which must be what the superblock names.
     pub fn kept_memory(&self, monitor: &dyn Monitor) -> Result<Retained, OpenExtError> {
         let wanted = uuid(self.journal_uuid);
-        let Some(kept) = monitor.retained().map_err(refused)? else {
+        let Some(kept) = monitor.retained(self.uuid).map_err(refused)? else {
             return Err(refused(format!(
                 "memory {wanted} of the volume is not kept by this monitor; if it is lost, {GIVE_UP}"
             )));
@@ -61,7 +67,7 @@ impl Ext {
                 let why = format!("block {block} has {} bytes, and should have {}", frame.len(), self.media.width());
                 damage.push(damaged("the memory that the monitor kept", why));
             } else if self.shape.holds(*block, 1) || *block == self.shape.superblock_block(0) {
-                blocks.insert(*block, Arc::clone(frame));
+                blocks.insert(*block, frame.clone());
             } else {
                 let why = format!("it has block {block}, which the volume has not");
                 damage.push(damaged("the memory that the monitor kept", why));
@@ -75,7 +81,7 @@ impl Ext {
     pub fn recover_memory(&mut self, task: &Task<'_>, access: Access) -> Result<(), OpenExtError> {
         let Some(monitor) = self.monitor().map(Arc::clone) else { return Ok(()) };
         if !self.names_a_journal() {
-            return refuse_kept(&*monitor);
+            return self.forget_older_memory(task, &*monitor);
         }
         let kept = self.kept_memory(&*monitor)?;
         let mut replayed = self.replayed_memory(&kept);
@@ -88,6 +94,7 @@ impl Ext {
         self.names_own_log();
         if self.read_only.is_none() {
             self.has_logged_data = false.into();
+            self.adopt(kept.blocks);
             // A crash on the way leaves a volume that names memory without blocks, or does not name it.
             task.ask(|at| monitor.let_go(at, next.0)).map_err(refused)?;
             self.mark_superblock(task, true)?;
@@ -96,11 +103,49 @@ impl Ext {
         Ok(())
     }
 
-    /// Lets the monitor begin, with transaction `next`.
-    pub fn begin_memory(&mut self, next: TransactionId) -> Result<Option<Arc<dyn Monitor>>, OpenExtError> {
+    /// Takes memory that was kept, and is home now, as the first content of the cache of blocks. It may be bytes of files, of which
+    /// that cache is only asked if they go through the journal.
+    fn adopt(&mut self, kept: BTreeMap<u64, Frame>) {
+        if self.settings.data != DataMode::Journal {
+            return;
+        }
+        self.has_logged_data = true.into();
+        for (block, bytes) in kept {
+            if let Err(before) = self.blocks.get(block) {
+                self.blocks.insert(block, bytes, before);
+            }
+        }
+    }
+
+    /// Lets a monitor forget memory that was the last one of the volume: since it was spilled, the volume's journal has moved into
+    /// the volume.
+    fn forget_older_memory(&mut self, task: &Task<'_>, monitor: &dyn Monitor) -> Result<(), OpenExtError> {
+        let kept = monitor.retained(self.uuid).map_err(refused)?;
+        let last = self.head.get_mut().superblock.last_memory();
+        match kept.filter(|kept| kept.volume == self.uuid && kept.name == last && self.read_only.is_none()) {
+            Some(kept) => {
+                task.ask(|at| monitor.let_go(at, kept.last.wrapping_add(1))).map_err(refused)?;
+                monitor.end().map_err(refused)
+            }
+            None => refuse_kept(monitor, self.uuid),
+        }
+    }
+
+    /// Lets the monitor begin, with transaction `next`. The log in the volume has room for `records` blocks.
+    pub fn begin_memory(
+        &mut self,
+        next: TransactionId,
+        records: u32,
+    ) -> Result<Option<Arc<dyn Monitor>>, OpenExtError> {
         let Some(monitor) = self.monitor().map(Arc::clone) else { return Ok(None) };
         let name = self.new_memory_name();
-        monitor.begin(self.uuid, name, next.0).map_err(refused)?;
+        let (blocks, width) = (self.shape.blocks, self.media.width());
+        let most_in_memory = self.settings.cache_bytes / self.shape.block_bytes as u64 + 4 * u64::from(records);
+        let volume = KeptVolume { uuid: self.uuid, name, blocks, width, most_in_memory };
+        monitor.begin(volume, next.0).map_err(refused)?;
+        if let Some(arena) = monitor.arena() {
+            self.blocks.keep_in(arena);
+        }
         self.memory_name = Some(name);
         Ok(Some(monitor))
     }

@@ -426,9 +426,10 @@ impl Journal for NvmJournal {
         Ok(())
     }
 
-    fn closed(&self) {
+    fn closed(&self) -> Result<(), VolumeError> {
         let superblock = Superblock { next: self.running().0, ..FoundRegion { superblock: self.superblock }.emptied() };
         superblock.write(&*self.nvm);
+        Ok(())
     }
 
     fn common(&self) -> &Common {

@@ -138,7 +138,7 @@ fn a_journal_that_is_ended_has_nothing_left() {
     let world = World::new(2, 64, Scheme::Paper);
     world.set(&[(10, 1), (11, 2)]);
     world.journal.end(&Task::at(Time::ZERO)).unwrap();
-    world.journal.closed();
+    world.journal.closed().unwrap();
     let left = world.left();
     let found = FoundRegion::find(&left).unwrap().unwrap();
     assert!(!found.superblock.is_in_use && found.replayable(&left).blocks.is_empty());

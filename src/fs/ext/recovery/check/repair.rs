@@ -23,7 +23,7 @@ use crate::fs::ext::format::superblock::{LENGTH, MAGIC, PLACE, Superblock, state
 use crate::fs::ext::inspect::uuid;
 use crate::fs::ext::journal::LogPlace;
 use crate::fs::ext::media::{Below, Media};
-use crate::fs::ext::recovery::memory::{name_memory, refused, wanted_memory};
+use crate::fs::ext::recovery::memory::{refused, wanted_memory};
 use crate::fs::ext::recovery::open::read_superblock;
 use crate::fs::ext::recovery::replay::FoundLog;
 use crate::fs::ext::settings::JournalKind;
@@ -235,7 +235,7 @@ impl<'c> Check<'c> {
 
     /// Names the log in the volume's own inode as its journal.
     fn name_own_log(&mut self) {
-        name_memory(&mut self.superblock, None);
+        self.superblock.name_memory(None);
         self.superblock.sum();
         self.ext.shape.journal_inode = JOURNAL;
     }

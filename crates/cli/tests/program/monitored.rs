@@ -1,0 +1,247 @@
+//! Mounts whose committed memory a monitor keeps: what happens when the monitor ends, and what it refuses.
+
+use super::bench::Bench;
+use super::serve::{Served, bench_to_mount_in, client, replay, succeeds, wait_until};
+use nix::libc;
+use std::fs::{self, File};
+use std::io::Write;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+
+const PATH: &str = "ext:journal=vmm/conv:image=v+monitor:socket=s";
+
+/// A bench with an empty volume, for FUSE mounts.
+fn bench() -> Option<Bench> {
+    let bench = bench_to_mount_in()?;
+    client(&bench, "e2fsck")?;
+    let made = bench.flashpath(&["mkfs", "ext/conv:image=v,size=64M"]);
+    assert_eq!(made.code, Some(0), "{made:?}");
+    Some(bench)
+}
+
+fn write(place: &Path, name: &str, bytes: &[u8]) {
+    let mut file = File::create(place.join(name)).unwrap();
+    file.write_all(bytes).unwrap();
+    file.sync_all().unwrap();
+    File::open(place).unwrap().sync_all().unwrap();
+}
+
+/// The kernel's tools take the journal for an ordinary one.
+fn names_own_log(bench: &Bench) -> bool {
+    succeeds(client(bench, "dumpe2fs").unwrap().args(["-h", "v"])).contains("Journal inode:            8")
+}
+
+#[test]
+fn a_mount_goes_on_with_the_log_in_its_volume_when_its_monitor_dies() {
+    for (writes_later, is_killed) in [(true, true), (false, true), (true, false)] {
+        let Some(bench) = bench() else { return };
+        let monitor = Served::monitor(&bench);
+        let place = bench.path("m");
+        let served = Served::mounted(&bench, &["mount", PATH, "m"]);
+        (0..20).for_each(|number| write(&place, &format!("before{number}"), &[number; 9000]));
+        fs::remove_file(place.join("before7")).unwrap();
+        assert!(!names_own_log(&bench), "the volume names the memory");
+        monitor.signal("-KILL");
+        drop(monitor);
+        if writes_later {
+            (0..20).for_each(|number| write(&place, &format!("later{number}"), &[number; 9000]));
+        } else {
+            wait_until("the journal moves though nobody writes", || names_own_log(&bench));
+        }
+        assert!(names_own_log(&bench));
+        if is_killed {
+            served.signal("-KILL");
+            drop(served);
+            replay(&bench, "v");
+        } else {
+            let error = served.end();
+            assert!(error.contains("the monitor is gone: the journal is in the volume"), "{error}");
+        }
+        succeeds(client(&bench, "e2fsck").unwrap().args(["-fn", "v"]));
+        let served = Served::mounted(&bench, &["mount", "ext/conv:image=v", "m"]);
+        for number in 0..20_u8 {
+            let before = fs::read(place.join(format!("before{number}")));
+            assert!(number == 7 || before.is_ok_and(|bytes| bytes == [number; 9000]), "before{number}");
+            let later = fs::read(place.join(format!("later{number}")));
+            assert!(!writes_later || later.is_ok_and(|bytes| bytes == [number; 9000]), "later{number}");
+        }
+        served.end();
+    }
+}
+
+#[test]
+fn a_monitor_that_ends_in_good_order_leaves_its_mounts_whole() {
+    let Some(bench) = bench() else { return };
+    let monitor = Served::monitor(&bench);
+    let served = Served::mounted(&bench, &["mount", PATH, "m"]);
+    write(&bench.path("m"), "file", &[7; 100_000]);
+    assert!(monitor.end().is_empty(), "its messages are in the log");
+    let log = fs::read_to_string(bench.path("monitor.log")).unwrap();
+    assert!(log.contains("of 1 volumes are kept"), "{log}");
+    assert!(!bench.path("s").exists(), "the socket is removed");
+    wait_until("the journal moves", || names_own_log(&bench));
+    served.end();
+    succeeds(client(&bench, "e2fsck").unwrap().args(["-fn", "v"]));
+}
+
+#[test]
+fn a_monitor_refuses_what_it_cannot_keep_and_says_why() {
+    let Some(bench) = bench() else { return };
+    let refused = |arguments: &[&str], words: &str| {
+        let ended = bench.flashpath(arguments);
+        assert!(ended.code != Some(0) && ended.stderr.contains(words), "{words}: {ended:?}");
+    };
+    refused(&["mount", PATH, "m"], "flashpath monitor");
+    refused(&["mount", "ext:journal=vmm/conv:image=v", "m"], "flashpath monitor");
+    refused(&["mount", "ext:journal=vmm/conv:image=v+monitor", "m"], "found by its socket");
+    refused(&["run", "uniform:writes=1M", "--on", "ext:journal=vmm/conv:size=64M+monitor:socket=s"], "a simulation");
+    fs::write(bench.path("s"), "a file").unwrap();
+    refused(&["monitor", "s"], "another process listens there, or it is no socket");
+    assert_eq!(fs::read(bench.path("s")).unwrap(), b"a file", "it is not removed");
+    fs::remove_file(bench.path("s")).unwrap();
+    let monitor = Served::monitor(&bench);
+    refused(&["monitor", "s"], "another process listens there");
+    let served = Served::mounted(&bench, &["mount", PATH, "m"]);
+    write(&bench.path("m"), "file", b"kept");
+    refused(&["mount", PATH, "n"], "in use");
+    // A copy has the same UUID.
+    succeeds(client(&bench, "cp").unwrap().args(["v", "copy"]));
+    refused(&["mount", "ext:journal=vmm/conv:image=copy+monitor:socket=s", "n"], "is mounted by process");
+    refused(&["mount", "ext/conv:image=copy", "n"], "the volume uses journal");
+    served.end();
+    monitor.end();
+}
+
+/// The host has lost power: nobody knows what was committed.
+#[test]
+fn a_volume_that_lost_its_monitor_and_its_mount_is_refused_until_it_is_given_up() {
+    let Some(bench) = bench() else { return };
+    let monitor = Served::monitor(&bench);
+    let served = Served::mounted(&bench, &["mount", PATH, "m"]);
+    write(&bench.path("m"), "file", &[1; 50_000]);
+    // Stopped, the mount cannot move its journal.
+    served.signal("-STOP");
+    monitor.signal("-KILL");
+    served.signal("-KILL");
+    drop((served, monitor));
+    let new = Served::monitor(&bench);
+    let refused = bench.flashpath(&["mount", PATH, "m"]);
+    assert!(refused.stderr.contains("is not kept by this monitor"), "{refused:?}");
+    new.end();
+    let given_up = bench.flashpath(&["fsck", "ext:journal=inline/conv:image=v"]);
+    assert!(given_up.stdout.contains("which is given up"), "{given_up:?}");
+    succeeds(client(&bench, "e2fsck").unwrap().args(["-fn", "v"]));
+}
+
+/// The monitor is warned, spills, and the host loses power then: the next monitor recovers the volume. The kernel's tools find
+/// nothing wrong in it.
+#[test]
+fn what_a_monitor_spills_is_recovered_by_the_next_one() {
+    for signal in ["-TERM", "-PWR"] {
+        let Some(bench) = bench() else { return };
+        let spilling = ["--spill", "spilled"];
+        let monitor = Served::monitor_with(&bench, &spilling);
+        let served = Served::mounted(&bench, &["mount", PATH, "m"]);
+        (0..20).for_each(|number| write(&bench.path("m"), &format!("file{number}"), &[number; 9000]));
+        // Stopped, the mount cannot move its journal.
+        served.signal("-STOP");
+        monitor.signal(signal);
+        let (ended, _) = { monitor }.wait();
+        assert!(ended.success(), "{ended}");
+        served.signal("-KILL");
+        drop(served);
+        assert!(bench.path("spilled").exists());
+        let monitor = Served::monitor_with(&bench, &spilling);
+        wait_until("the monitor recovers the volume", || names_own_log(&bench));
+        wait_until("the spill is removed", || !bench.path("spilled").exists());
+        replay(&bench, "v");
+        succeeds(client(&bench, "e2fsck").unwrap().args(["-fn", "v"]));
+        let served = Served::mounted(&bench, &["mount", PATH, "m"]);
+        for number in 0..20_u8 {
+            assert_eq!(fs::read(bench.path(&format!("m/file{number}"))).unwrap(), [number; 9000]);
+        }
+        served.end();
+        monitor.end();
+        assert!(!bench.path("spilled").exists(), "nothing is kept");
+    }
+}
+
+/// The mount lives on after the spill, and its journal moves into the volume: what was spilled is old, and does no harm.
+#[test]
+fn a_spill_that_is_older_than_its_volume_is_forgotten() {
+    let Some(bench) = bench() else { return };
+    let spilling = ["--spill", "spilled"];
+    let monitor = Served::monitor_with(&bench, &spilling);
+    let served = Served::mounted(&bench, &["mount", PATH, "m"]);
+    write(&bench.path("m"), "file", &[1; 20_000]);
+    monitor.end();
+    assert!(bench.path("spilled").exists());
+    write(&bench.path("m"), "file", &[2; 20_000]);
+    let monitor = Served::monitor_with(&bench, &spilling);
+    write(&bench.path("m"), "other", &[3; 20_000]);
+    served.end();
+    let served = Served::mounted(&bench, &["mount", PATH, "m"]);
+    assert_eq!(fs::read(bench.path("m/file")).unwrap(), [2; 20_000]);
+    assert_eq!(fs::read(bench.path("m/other")).unwrap(), [3; 20_000]);
+    assert!(!bench.path("spilled").exists(), "it is forgotten");
+    served.end();
+    succeeds(client(&bench, "e2fsck").unwrap().args(["-fn", "v"]));
+    monitor.end();
+    // A file that is no spill is not taken for one.
+    fs::write(bench.path("spilled"), "notes of mine").unwrap();
+    let refused = bench.flashpath(&["monitor", "s", "--spill", "spilled"]);
+    assert!(refused.code != Some(0) && refused.stderr.contains("is not what a monitor has written"), "{refused:?}");
+    assert_eq!(fs::read(bench.path("spilled")).unwrap(), b"notes of mine");
+}
+
+/// The system refuses a userfaultfd to the command, as in a container whose filter of system calls lacks it.
+fn without_userfaultfd(command: &mut Command) {
+    let step = |code: u32, k: u32, jt, jf| libc::sock_filter { code: code as u16, jt, jf, k };
+    let refuse = move || {
+        let mut steps = [
+            step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0),
+            step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, libc::SYS_userfaultfd as u32, 0, 1),
+            step(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ERRNO | libc::EPERM as u32, 0, 0),
+            step(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ALLOW, 0, 0),
+        ];
+        let filter = libc::sock_fprog { len: steps.len() as u16, filter: steps.as_mut_ptr() };
+        #[allow(unsafe_code, reason = "a filter of system calls")]
+        // SAFETY: the filter and its steps are alive during the call.
+        let refused = unsafe {
+            libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
+                && libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const filter) == 0
+        };
+        if refused { Ok(()) } else { Err(std::io::Error::last_os_error()) }
+    };
+    #[allow(unsafe_code, reason = "the filter is of the command alone")]
+    // SAFETY: between fork and exec it allocates nothing, and takes no lock.
+    unsafe {
+        command.pre_exec(refuse)
+    };
+}
+
+#[test]
+fn without_the_right_to_a_userfaultfd_protection_is_weaker_and_says_so_or_is_refused() {
+    let Some(bench) = bench() else { return };
+    let monitor = Served::monitor(&bench);
+    let required = "ext:journal=vmm/conv:image=v+monitor:socket=s,protect=required";
+    let mut refused = bench.command(&["mount", required, "m"]);
+    without_userfaultfd(&mut refused);
+    let refused = refused.output().unwrap();
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert!(!refused.status.success() && said.contains("userfaultfd") && said.contains("protect="), "{said}");
+    succeeds(client(&bench, "e2fsck").unwrap().args(["-fn", "v"]));
+    let mut command = bench.command(&["mount", PATH, "m"]);
+    without_userfaultfd(&mut command);
+    let served = Served::begun(command, &["mount", PATH, "m"], Some(bench.path("m")));
+    write(&bench.path("m"), "file", &[7; 100_000]);
+    served.signal("-KILL");
+    let (_, said) = { served }.wait();
+    assert!(said.contains("protected by mprotect in this process"), "{said}");
+    wait_until("the monitor recovers the volume", || names_own_log(&bench));
+    succeeds(client(&bench, "e2fsck").unwrap().args(["-fn", "v"]));
+    let log = fs::read_to_string(bench.path("monitor.log")).unwrap();
+    assert!(log.contains("its committed memory is protected by the process itself"), "{log}");
+    monitor.end();
+}

@@ -1,0 +1,361 @@
+//! A guest's side: commits to the monitor, and memory that it kept of the guest before.
+
+use crate::arena::{Arena, Frame};
+use crate::error::{VmmError, cannot};
+use crate::monitor::{address, socket};
+use crate::ring::{self, ENTRIES, Ring, Tuple};
+use crate::session::runs;
+use crate::shared::Shared;
+use crate::userfault::Userfault;
+use crate::wire::{Answer, Begin, Commit, KeptMemory, Protection, Request, VERSION, Wire};
+use rustc_hash::FxHashMap;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::io::Errno;
+use rustix::net::{Shutdown, connect, shutdown};
+use rustix::thread::sched_getcpu;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// The time after which a monitor that does not answer counts as gone. It may wait for another guest of the volume, or
+/// for the end of one that was killed.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A volume whose memory is to be kept.
+#[derive(Clone, Debug)]
+pub struct Volume {
+    /// Its UUID.
+    pub uuid: [u8; 16],
+    /// The UUID by which it names its journal meanwhile.
+    pub name: [u8; 16],
+    /// The number of its blocks.
+    pub blocks: u64,
+    /// Bytes of a block.
+    pub width: usize,
+    /// The most blocks in memory at once.
+    pub most_in_memory: u64,
+    /// The path and the directory by which a recovery finds it.
+    pub path: String,
+    /// The directory in which the path is read.
+    pub directory: String,
+}
+
+/// Memory that the monitor keeps of a volume.
+#[derive(Debug)]
+pub struct Kept {
+    /// The UUID by which the volume names its journal.
+    pub name: [u8; 16],
+    /// The last transaction.
+    pub last: u32,
+    /// Each block, and its bytes.
+    pub blocks: Vec<(u64, Vec<u8>)>,
+}
+
+/// A protection of the guest by itself: the frames of the blocks that are kept.
+#[derive(Default)]
+struct OwnProtection {
+    places: FxHashMap<u64, (u32, u32)>,
+}
+
+struct Running {
+    ring: Ring,
+    arena: Arc<Arena>,
+    own: Option<OwnProtection>,
+}
+
+struct State {
+    wire: Wire,
+    running: Option<Running>,
+}
+
+/// A connection to a monitor.
+pub struct Guest {
+    state: Mutex<State>,
+    most_blocks: u32,
+    /// The monitor has closed the connection.
+    is_gone: Arc<AtomicBool>,
+}
+
+impl Guest {
+    /// Connects to the monitor that listens there.
+    pub fn connect(path: &Path) -> Result<Guest, VmmError> {
+        let (place, socket) = (address(path)?, socket()?);
+        let doing = format!("find a monitor at {}: begin one with 'flashpath monitor'", path.display());
+        connect(&socket, &place).map_err(cannot(&doing))?;
+        let wire = Wire::of(socket);
+        wire.set_patience(Some(PATIENCE), Some(PATIENCE))?;
+        let state = State { wire, running: None };
+        match state.ask(&Request::Hello { version: VERSION }, &[])? {
+            (Answer::Welcome { version: VERSION, most_blocks }, _) => {
+                let is_gone = watch(state.wire.socket())?;
+                Ok(Guest { state: Mutex::new(state), most_blocks, is_gone })
+            }
+            (other, _) => Err(unexpected(&other)),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // A request that panics halfway leaves a connection that answers no more, and says so.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// True once the monitor has ended: it keeps nothing any more.
+    pub fn is_gone(&self) -> bool {
+        self.is_gone.load(Ordering::SeqCst)
+    }
+
+    /// Notes the end of the monitor, after which the guest's own protection has no meaning, and would never be lifted.
+    fn noted<T>(&self, state: &mut State, done: Result<T, VmmError>) -> Result<T, VmmError> {
+        if let Err(VmmError::Gone(_)) = done {
+            self.is_gone.store(true, Ordering::SeqCst);
+            if let Some(Running { own: own @ Some(_), arena, .. }) = &mut state.running {
+                arena.protect(0..arena.frames(), false)?;
+                *own = None;
+            }
+        }
+        done
+    }
+
+    /// The most blocks of a volume that the monitor keeps.
+    pub fn most_blocks(&self) -> u32 {
+        self.most_blocks
+    }
+
+    /// The memory that is kept of a volume. From then on nobody else can ask for it, until this guest goes.
+    pub fn kept(&self, volume: [u8; 16]) -> Result<Option<Kept>, VmmError> {
+        match self.state().ask(&Request::Claim { volume }, &[])? {
+            (Answer::Nothing, _) => Ok(None),
+            (Answer::Kept(kept), descriptors) => read_kept(&kept, descriptors).map(Some),
+            (other, _) => Err(unexpected(&other)),
+        }
+    }
+
+    /// Lets the monitor keep the memory of a volume from now on: the frames of the arena that this answers. `protection`: the
+    /// way to protect it.
+    pub fn begin(&self, volume: Volume, first: u32, protection: Protection) -> Result<Arc<Arena>, VmmError> {
+        let mut state = self.state();
+        let (arena, memory) = Arena::new(u32::try_from(2 * volume.most_in_memory).unwrap_or(u32::MAX >> 8))?;
+        let ring = Ring::new()?;
+        let userfault = match protection {
+            Protection::Monitor => Some(Userfault::new(arena.mapping().start(), arena.mapping().bytes())?),
+            Protection::Guest | Protection::Nothing => None,
+        };
+        let begin = Begin {
+            volume: volume.uuid,
+            name: volume.name,
+            blocks: volume.blocks,
+            width: volume.width as u32,
+            first,
+            frames: arena.frames(),
+            start: arena.mapping().start(),
+            ring_bytes: ring.shared().bytes(),
+            protection,
+            path: volume.path,
+            directory: volume.directory,
+        };
+        {
+            let (memory, tuples) = (memory.descriptor(), ring.shared().descriptor());
+            let mut descriptors = vec![memory.as_fd(), tuples.as_fd()];
+            descriptors.extend(userfault.as_ref().map(AsFd::as_fd));
+            state.done(&Request::Begin(begin), &descriptors)?;
+        }
+        // The monitor alone has the userfaultfd from now on, and the memory file that could be mapped again.
+        drop((userfault, memory));
+        let arena = Arc::new(arena);
+        let own = (protection == Protection::Guest).then(OwnProtection::default);
+        state.running = Some(Running { ring, arena: Arc::clone(&arena), own });
+        Ok(arena)
+    }
+
+    /// Commits blocks, in place of older ones with the same numbers, and keeps those no longer that were freed. When this
+    /// answers, the frames are kept, and must not be changed before they are let go.
+    pub fn commit<'f>(
+        &self,
+        number: u32,
+        blocks: impl Iterator<Item = (u64, Option<&'f Frame>)>,
+        freed: &[u64],
+    ) -> Result<(), VmmError> {
+        let mut state = self.state();
+        let committed = state.commit(number, blocks, freed);
+        self.noted(&mut state, committed)
+    }
+
+    /// Keeps blocks of transactions before `next` no longer: they are home.
+    pub fn let_go(&self, next: u32) -> Result<(), VmmError> {
+        let mut state = self.state();
+        let done = state.done(&Request::LetGo { next }, &[]);
+        self.noted(&mut state, done)?;
+        if let Some(Running { own: Some(own), arena, .. }) = &mut state.running {
+            own.let_go(arena, next)?;
+        }
+        Ok(())
+    }
+
+    /// Keeps nothing of the volume any more, of which all blocks are home.
+    pub fn end(&self) -> Result<(), VmmError> {
+        let mut state = self.state();
+        let done = state.done(&Request::End, &[]);
+        self.noted(&mut state, done)?;
+        state.running = None;
+        Ok(())
+    }
+}
+
+impl Drop for Guest {
+    fn drop(&mut self) {
+        // It wakes the thread that watches; the monitor may have closed it before.
+        let _ = shutdown(self.state().wire.socket(), Shutdown::Both);
+    }
+}
+
+/// Notes in another thread when the connection ends.
+fn watch(socket: &OwnedFd) -> Result<Arc<AtomicBool>, VmmError> {
+    let is_gone = Arc::new(AtomicBool::new(false));
+    let (own, gone) = (socket.try_clone().map_err(cannot("watch the monitor"))?, Arc::clone(&is_gone));
+    let until_it_ends = move || {
+        // The end of a connection is always told.
+        while poll(&mut [PollFd::new(&own, PollFlags::empty())], None) == Err(Errno::INTR) {}
+        gone.store(true, Ordering::SeqCst);
+    };
+    std::thread::Builder::new().name("monitor".to_string()).spawn(until_it_ends).map_err(cannot("begin a thread"))?;
+    Ok(is_gone)
+}
+
+impl State {
+    fn commit<'f>(
+        &mut self,
+        number: u32,
+        blocks: impl Iterator<Item = (u64, Option<&'f Frame>)>,
+        freed: &[u64],
+    ) -> Result<(), VmmError> {
+        let State { wire, running } = self;
+        let running = running.as_mut().ok_or_else(not_begun)?;
+        let frame_of = |(block, frame): (u64, Option<&Frame>)| match frame {
+            Some(frame) if frame.is_of(&running.arena) => Ok((block, frame.number())),
+            _ => Err(VmmError::NoFrame { block, frames: running.arena.frames() }),
+        };
+        let tuples: Vec<Tuple> = blocks.map(frame_of).collect::<Result<_, _>>()?;
+        if let Some(own) = &running.own {
+            own.protect(&running.arena, &tuples)?;
+        }
+        let ranges = ranges(freed);
+        let (mut left, mut left_ranges) = (&tuples[..], &ranges[..]);
+        loop {
+            let (part, rest) = left.split_at(left.len().min(ENTRIES));
+            let (part_ranges, rest_ranges) = left_ranges.split_at(left_ranges.len().min(ENTRIES - part.len()));
+            let at = running.ring.put(part, part_ranges)?;
+            (left, left_ranges) = (rest, rest_ranges);
+            let is_last = left.is_empty() && left_ranges.is_empty();
+            let (tuples, ranges) = (part.len() as u32, part_ranges.len() as u32);
+            let commit = Commit { number, at, tuples, ranges, is_last, processor: sched_getcpu() as u32 };
+            done(wire, &Request::Commit(commit), &[])?;
+            if is_last {
+                break;
+            }
+        }
+        if let Some(own) = &mut running.own {
+            own.take(&running.arena, number, &tuples, &ranges)?;
+        }
+        Ok(())
+    }
+}
+
+fn ask(wire: &Wire, request: &Request, descriptors: &[BorrowedFd<'_>]) -> Result<(Answer, Vec<OwnedFd>), VmmError> {
+    wire.send(request, descriptors)?;
+    match wire.receive()? {
+        Some((Answer::Refused(why), _)) => Err(VmmError::Refused(why)),
+        Some(answer) => Ok(answer),
+        None => Err(VmmError::Gone("it has closed the connection".to_string())),
+    }
+}
+
+fn done(wire: &Wire, request: &Request, descriptors: &[BorrowedFd<'_>]) -> Result<(), VmmError> {
+    match ask(wire, request, descriptors)? {
+        (Answer::Done, _) => Ok(()),
+        (other, _) => Err(unexpected(&other)),
+    }
+}
+
+impl State {
+    fn ask(&self, request: &Request, descriptors: &[BorrowedFd<'_>]) -> Result<(Answer, Vec<OwnedFd>), VmmError> {
+        ask(&self.wire, request, descriptors)
+    }
+
+    fn done(&self, request: &Request, descriptors: &[BorrowedFd<'_>]) -> Result<(), VmmError> {
+        done(&self.wire, request, descriptors)
+    }
+}
+
+fn not_begun() -> VmmError {
+    VmmError::Protocol("the guest has not begun a volume".to_string())
+}
+
+fn unexpected(answer: &Answer) -> VmmError {
+    VmmError::Protocol(format!("the monitor has another version: it answers {answer:?}"))
+}
+
+fn read_kept(kept: &KeptMemory, descriptors: Vec<OwnedFd>) -> Result<Kept, VmmError> {
+    let mut descriptors = descriptors.into_iter();
+    let mut next = || descriptors.next().ok_or_else(|| VmmError::Protocol("a descriptor is missing".to_string()));
+    let memory = Shared::received(next()?, kept.memory_bytes, true)?;
+    let list = ring::received(next()?, kept.tuples)?;
+    let blocks = list.into_iter().map(|(block, frame)| {
+        let mut bytes = vec![0; kept.width as usize];
+        memory.read(u64::from(frame) * crate::FRAME_BYTES as u64, &mut bytes)?;
+        Ok((block, bytes))
+    });
+    Ok(Kept { name: kept.name, last: kept.last, blocks: blocks.collect::<Result<_, VmmError>>()? })
+}
+
+/// Ranges of blocks.
+fn ranges(blocks: &[u64]) -> Vec<Range<u64>> {
+    let mut ranges: Vec<Range<u64>> = Vec::new();
+    for &block in blocks {
+        match ranges.last_mut().filter(|range| range.end == block) {
+            Some(range) => range.end += 1,
+            None => ranges.push(block..block + 1),
+        }
+    }
+    ranges
+}
+
+impl OwnProtection {
+    fn protect(&self, arena: &Arc<Arena>, tuples: &[Tuple]) -> Result<(), VmmError> {
+        let mut frames: Vec<u32> = tuples.iter().map(|(_, frame)| *frame).collect();
+        runs(&mut frames).try_for_each(|run| arena.protect(run, true))
+    }
+
+    /// The monitor keeps these from now on: lets the frames in whose place they are be written again.
+    fn take(
+        &mut self,
+        arena: &Arc<Arena>,
+        number: u32,
+        tuples: &[Tuple],
+        freed: &[Range<u64>],
+    ) -> Result<(), VmmError> {
+        let mut released = Vec::new();
+        self.places.retain(|block, (frame, _)| {
+            let is_freed = freed.iter().any(|range| range.contains(block));
+            released.extend(is_freed.then_some(*frame));
+            !is_freed
+        });
+        for &(block, frame) in tuples {
+            let old = self.places.insert(block, (frame, number));
+            released.extend(old.map(|(old, _)| old).filter(|old| *old != frame));
+        }
+        runs(&mut released).try_for_each(|run| arena.protect(run, false))
+    }
+
+    fn let_go(&mut self, arena: &Arc<Arena>, next: u32) -> Result<(), VmmError> {
+        let mut released = Vec::new();
+        self.places.retain(|_, (frame, number)| {
+            let is_gone = (number.wrapping_sub(next) as i32) < 0;
+            released.extend(is_gone.then_some(*frame));
+            !is_gone
+        });
+        runs(&mut released).try_for_each(|run| arena.protect(run, false))
+    }
+}

@@ -1,0 +1,376 @@
+//! The monitor's side of one guest.
+//!
+//! Another thread watches the guest's process and the faults in its memory. A guest that goes without a word, or says what
+//! cannot be right, is killed: it may not write to its volume while that is recovered.
+
+use crate::arena::FRAME_BYTES;
+use crate::error::{VmmError, cannot};
+use crate::event::Event;
+use crate::keeper::{Keeper, Volume};
+use crate::peer::Peer;
+use crate::ring::{self, Tuple};
+use crate::shared::Shared;
+use crate::spill;
+use crate::table::Table;
+use crate::userfault::{Fault, Userfault};
+use crate::wire::{Answer, Begin, Commit, KeptMemory, Protection, Request, VERSION, Wire};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::io::{Errno, write};
+use rustix::net::Shutdown;
+use rustix::thread::{CpuSet, sched_getcpu, sched_setaffinity};
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// The time in which a new guest says something, and in which it takes an answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// The most ranges of freed blocks in a commit.
+const MOST_RANGES: usize = 1 << 22;
+
+/// What all sessions share.
+pub(crate) struct Common {
+    pub keeper: Keeper,
+    pub most_blocks: u32,
+    pub spill: Option<PathBuf>,
+    pub events: Box<dyn Fn(Event) + Send + Sync>,
+}
+
+/// A guest that commits.
+struct Running {
+    uuid: [u8; 16],
+    ring: Shared,
+    /// The address of its first frame.
+    start: u64,
+    userfault: Option<Arc<Userfault>>,
+    watcher: Watcher,
+    /// The parts of the commit under way.
+    tuples: Vec<Tuple>,
+    freed: Vec<Range<u64>>,
+}
+
+/// A guest.
+pub(crate) struct Session {
+    common: Arc<Common>,
+    number: u64,
+    wire: Arc<Wire>,
+    peer: Arc<Peer>,
+    /// The volume that it holds.
+    held: Option<[u8; 16]>,
+    running: Option<Running>,
+}
+
+impl Session {
+    pub fn new(common: Arc<Common>, number: u64, wire: Wire, peer: Peer) -> Session {
+        Session { common, number, wire: Arc::new(wire), peer: Arc::new(peer), held: None, running: None }
+    }
+
+    /// Serves the guest until it goes. Answers the volume whose memory it has left behind, if nobody recovers it yet.
+    pub fn serve(mut self) -> Option<[u8; 16]> {
+        let process = self.peer.process.as_raw_nonzero().get();
+        let ended = self.converse();
+        if let Err(error) = &ended {
+            // A guest that is gone does not take it.
+            let _ = self.wire.send(&Answer::Refused(error.to_string()), &[]);
+            (self.common.events)(Event::Refused { process, why: error.to_string() });
+        }
+        let left = self.running.take().map(|running| {
+            running.watcher.end();
+            running.uuid
+        });
+        if let (Some(uuid), Err(error)) = (left, left.map_or(Ok(()), |_| self.peer.fence())) {
+            // While it may still write, nobody else may have its volume.
+            (self.common.events)(Event::NotRecovered { volume: uuid, why: error.to_string() });
+            return None;
+        }
+        if let Some(volume) = left {
+            let blocks = self.common.keeper.with(volume, |kept| kept.table.len()).unwrap_or_default();
+            (self.common.events)(Event::Died { process, volume, blocks });
+        }
+        self.held.filter(|held| self.common.keeper.release(*held, self.number))
+    }
+
+    fn converse(&mut self) -> Result<(), VmmError> {
+        self.wire.set_patience(Some(PATIENCE), Some(PATIENCE))?;
+        let Some((Request::Hello { version }, _)) = self.wire.receive()? else {
+            return Err(VmmError::Protocol("a guest begins with its version".to_string()));
+        };
+        if version != VERSION {
+            let why = format!("the guest speaks version {version} of the protocol, and the monitor {VERSION}");
+            return Err(VmmError::Protocol(why));
+        }
+        self.answer(&Answer::Welcome { version: VERSION, most_blocks: self.common.most_blocks })?;
+        // What follows may take as long as the guest wants.
+        self.wire.set_patience(None, Some(PATIENCE))?;
+        while let Some((request, descriptors)) = self.wire.receive()? {
+            match request {
+                Request::Hello { .. } => return Err(VmmError::Protocol("the guest began twice".to_string())),
+                Request::Claim { volume } => self.claim(volume)?,
+                Request::Begin(begin) => self.begin(begin, descriptors)?,
+                Request::Commit(commit) => self.commit(commit)?,
+                Request::LetGo { next } => self.let_go(next)?,
+                Request::End => self.end()?,
+            }
+        }
+        Ok(())
+    }
+
+    fn answer(&self, answer: &Answer) -> Result<(), VmmError> {
+        self.wire.send(answer, &[])
+    }
+
+    fn hold(&mut self, volume: [u8; 16]) -> Result<(), VmmError> {
+        if self.held.is_some_and(|held| held != volume) {
+            return Err(VmmError::Protocol("a guest has one volume".to_string()));
+        }
+        self.common.keeper.hold(volume, self.number, &self.peer).map_err(VmmError::Refused)?;
+        self.held = Some(volume);
+        Ok(())
+    }
+
+    /// Passes what is kept of a volume.
+    fn claim(&mut self, volume: [u8; 16]) -> Result<(), VmmError> {
+        self.hold(volume)?;
+        let kept = self.common.keeper.with(volume, |kept| {
+            let memory = KeptMemory {
+                name: kept.name,
+                last: kept.table.last(),
+                width: kept.width,
+                memory_bytes: kept.memory.bytes(),
+                tuples: kept.table.len() as u64,
+            };
+            (memory, Arc::clone(&kept.memory), kept.table.tuples())
+        });
+        let Some((kept, memory, tuples)) = kept else { return self.answer(&Answer::Nothing) };
+        let bytes = ring::written(&tuples);
+        let list = Shared::new("flashpath tuples", bytes.len() as u64)?;
+        list.write(0, &bytes)?;
+        let (memory, list) = (memory.descriptor(), list.descriptor());
+        self.wire.send(&Answer::Kept(kept), &[memory.as_fd(), list.as_fd()])
+    }
+
+    fn begin(&mut self, begin: Begin, descriptors: Vec<OwnedFd>) -> Result<(), VmmError> {
+        if self.running.is_some() {
+            return Err(VmmError::Protocol("the volume has begun already".to_string()));
+        }
+        let left = self.common.keeper.with(begin.volume, |kept| kept.table.len()).unwrap_or_default();
+        if left > 0 {
+            return Err(VmmError::Refused(format!("{left} blocks of the volume are kept, and not home")));
+        }
+        if begin.width as usize > FRAME_BYTES || !begin.start.is_multiple_of(FRAME_BYTES as u64) {
+            let (width, start) = (begin.width, begin.start);
+            return Err(VmmError::Protocol(format!("blocks of {width} bytes in frames from {start:#x} on")));
+        }
+        let mut descriptors = descriptors.into_iter();
+        let mut next = || descriptors.next().ok_or_else(|| VmmError::Protocol("a descriptor is missing".to_string()));
+        let memory_bytes = u64::from(begin.frames) * FRAME_BYTES as u64;
+        let memory = Arc::new(Shared::received(next()?, memory_bytes, true)?);
+        let ring = Shared::received(next()?, begin.ring_bytes, false)?;
+        let userfault = match begin.protection {
+            Protection::Monitor => Some(Arc::new(Userfault::received(next()?))),
+            Protection::Guest | Protection::Nothing => None,
+        };
+        if let Some(userfault) = &userfault {
+            // It is really that of this memory.
+            let all = begin.start..begin.start + memory_bytes;
+            userfault.protect(all.clone(), false)?;
+        }
+        self.hold(begin.volume)?;
+        let watcher = Watcher::begin(Watched {
+            common: Arc::clone(&self.common),
+            wire: Arc::clone(&self.wire),
+            peer: Arc::clone(&self.peer),
+            userfault: userfault.clone(),
+            uuid: begin.volume,
+            start: begin.start,
+        })?;
+        let event = Event::Began {
+            process: self.peer.process.as_raw_nonzero().get(),
+            volume: begin.volume,
+            path: begin.path.clone(),
+            protection: begin.protection,
+        };
+        let table = Table::new(begin.blocks, begin.frames, self.common.most_blocks, begin.first);
+        let Begin { volume: uuid, name, width, path, directory, start, .. } = begin;
+        self.common.keeper.begun(uuid, Volume { name, width, table, memory, path, directory, is_of_spill: false });
+        let (tuples, freed) = (Vec::new(), Vec::new());
+        self.running = Some(Running { uuid, ring, start, userfault, watcher, tuples, freed });
+        (self.common.events)(event);
+        self.answer(&Answer::Done)
+    }
+
+    fn commit(&mut self, commit: Commit) -> Result<(), VmmError> {
+        follow(commit.processor);
+        let most = self.common.most_blocks as usize;
+        let running = self.running.as_mut().ok_or_else(not_begun)?;
+        let (tuples, freed) = ring::take(&running.ring, commit.at, commit.tuples as usize, commit.ranges as usize)?;
+        if running.tuples.is_empty() && running.freed.is_empty() {
+            (running.tuples, running.freed) = (tuples, freed);
+        } else {
+            running.tuples.extend(tuples);
+            running.freed.extend(freed);
+        }
+        if running.tuples.len() > most || running.freed.len() > MOST_RANGES {
+            let (tuples, ranges) = (running.tuples.len(), running.freed.len());
+            return Err(VmmError::Refused(format!("a commit of {tuples} blocks and {ranges} freed ranges has no end")));
+        }
+        if commit.is_last {
+            let (tuples, freed) = (std::mem::take(&mut running.tuples), std::mem::take(&mut running.freed));
+            let (uuid, keeper) = (running.uuid, &self.common.keeper);
+            let checked = keeper.with(uuid, |kept| kept.table.check(commit.number, tuples, freed));
+            let mut checked = checked.ok_or_else(not_begun)?.map_err(VmmError::Refused)?;
+            // Nobody changes a frame between this and the commit: the guest waits, and shares them with nobody.
+            running.protect(&mut checked.new_frames, true)?;
+            let released = keeper.with(uuid, |kept| kept.table.apply(checked));
+            running.protect(&mut released.ok_or_else(not_begun)?, false)?;
+        }
+        self.answer(&Answer::Done)
+    }
+
+    fn let_go(&mut self, next: u32) -> Result<(), VmmError> {
+        let uuid = self.held.ok_or_else(not_begun)?;
+        let released = self.common.keeper.with(uuid, |kept| kept.table.let_go(next));
+        let mut released = released.ok_or_else(not_begun)?;
+        if let Some(running) = &self.running {
+            running.protect(&mut released, false)?;
+        }
+        self.answer(&Answer::Done)
+    }
+
+    fn end(&mut self) -> Result<(), VmmError> {
+        let uuid = self.held.ok_or_else(not_begun)?;
+        let left = self.common.keeper.with(uuid, |kept| kept.table.len()).unwrap_or_default();
+        if left > 0 {
+            return Err(VmmError::Refused(format!("{left} blocks of the volume are not home")));
+        }
+        if let Some(running) = self.running.take() {
+            running.watcher.end();
+            let process = self.peer.process.as_raw_nonzero().get();
+            (self.common.events)(Event::Ended { process, volume: uuid });
+        }
+        self.held = None;
+        if self.common.keeper.forget(uuid)
+            && let Some(spill) = &self.common.spill
+            && let Err(error) = spill::remove(spill)
+        {
+            (self.common.events)(Event::SpillLeft { why: error.to_string() });
+        }
+        self.answer(&Answer::Done)
+    }
+}
+
+fn not_begun() -> VmmError {
+    VmmError::Protocol("the guest has not begun a volume".to_string())
+}
+
+/// Runs on the processor of the guest: to wake one that is idle takes longer than the work.
+fn follow(processor: u32) {
+    let processor = processor as usize;
+    if processor < CpuSet::MAX_CPU && sched_getcpu() != processor {
+        let mut only = CpuSet::new();
+        only.set(processor);
+        // It costs time alone if that fails.
+        let _ = sched_setaffinity(None, &only);
+    }
+}
+
+impl Running {
+    /// Protects frames, or lets them be written again, runs of neighbours at once.
+    fn protect(&self, frames: &mut [u32], is_read_only: bool) -> Result<(), VmmError> {
+        let Some(userfault) = &self.userfault else { return Ok(()) };
+        for run in runs(frames) {
+            let bytes = |frame: u32| self.start + u64::from(frame) * FRAME_BYTES as u64;
+            userfault.protect(bytes(run.start)..bytes(run.end), is_read_only)?;
+        }
+        Ok(())
+    }
+}
+
+/// Runs of neighbours among numbers, which are sorted.
+pub(crate) fn runs(numbers: &mut [u32]) -> impl Iterator<Item = Range<u32>> + '_ {
+    numbers.sort_unstable();
+    numbers.chunk_by(|one, next| one + 1 == *next).map(|run| run[0]..run[run.len() - 1] + 1)
+}
+
+/// What a thread watches of a guest.
+struct Watched {
+    common: Arc<Common>,
+    wire: Arc<Wire>,
+    peer: Arc<Peer>,
+    userfault: Option<Arc<Userfault>>,
+    uuid: [u8; 16],
+    start: u64,
+}
+
+/// The thread that watches a guest.
+struct Watcher {
+    thread: JoinHandle<()>,
+    ends: Arc<OwnedFd>,
+}
+
+impl Watcher {
+    fn begin(watched: Watched) -> Result<Watcher, VmmError> {
+        let ends = Arc::new(eventfd(0, EventfdFlags::CLOEXEC).map_err(cannot("make an eventfd"))?);
+        let own = Arc::clone(&ends);
+        let thread = std::thread::Builder::new().name("watcher".to_string()).spawn(move || watched.watch(&own));
+        Ok(Watcher { thread: thread.map_err(cannot("begin a thread"))?, ends })
+    }
+
+    /// Ends it.
+    fn end(self) {
+        let one = 1_u64.to_ne_bytes();
+        if write(&*self.ends, &one).is_ok() {
+            // A panic of it has been printed.
+            let _ = self.thread.join();
+        }
+    }
+}
+
+impl Watched {
+    fn event(&self, fault: Fault) -> Event {
+        let (process, volume) = (self.peer.process.as_raw_nonzero().get(), self.uuid);
+        match fault {
+            Fault::Write { address, thread } => {
+                let frame = address.saturating_sub(self.start) / FRAME_BYTES as u64;
+                let block = self.common.keeper.with(volume, |kept| kept.table.block_in(frame as u32)).flatten();
+                Event::WildWrite { process, thread, volume, block }
+            }
+            Fault::Mapping => Event::SecondMapping { process, volume },
+        }
+    }
+
+    /// Until the guest dies, or `ends` can be read.
+    fn watch(&self, ends: &OwnedFd) {
+        loop {
+            let mut all = vec![PollFd::new(ends, PollFlags::IN), PollFd::new(self.peer.handle(), PollFlags::IN)];
+            all.extend(self.userfault.iter().map(|userfault| PollFd::new(&**userfault, PollFlags::IN)));
+            match poll(&mut all, None) {
+                Ok(_) | Err(Errno::INTR) => {}
+                // Without it, a guest that dies is noticed by the end of its connection alone.
+                Err(_) => return,
+            }
+            if !all[0].revents().is_empty() {
+                return;
+            }
+            if !all[1].revents().is_empty() {
+                // A process that it has forked may hold the connection open.
+                let _ = rustix::net::shutdown(self.wire.socket(), Shutdown::Both);
+                return;
+            }
+            if all.get(2).is_some_and(|faults| faults.revents().contains(PollFlags::IN))
+                && let Some(userfault) = &self.userfault
+                && let Ok(Some(fault)) = userfault.fault()
+            {
+                let process = self.peer.process.as_raw_nonzero().get();
+                // A thread that has written waits for ever: the process is killed if it has not ended before.
+                let killed = self.peer.kill();
+                (self.common.events)(self.event(fault));
+                if let Err(error) = killed {
+                    (self.common.events)(Event::Refused { process, why: error.to_string() });
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! The messages between a guest and the monitor: one in each packet of a Unix socket, with descriptors beside some. A guest
+//! asks, the monitor answers, one after the other.
+
+use crate::error::{VmmError, cannot};
+use rustix::io::{Errno, IoSlice, IoSliceMut};
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer, SendAncillaryMessage,
+    SendFlags, recvmsg, sendmsg, sockopt,
+};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use std::mem::MaybeUninit;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+/// The version of this protocol.
+pub const VERSION: u32 = 1;
+/// The longest message.
+const LONGEST: usize = 16 << 10;
+/// The most descriptors beside a message.
+const DESCRIPTORS: usize = 3;
+
+/// The way in which committed memory is protected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Protection {
+    /// By the monitor, through the guest's userfaultfd.
+    Monitor,
+    /// By the guest itself, with mprotect: the same code that writes to memory could lift it.
+    Guest,
+    /// Not at all: for comparisons.
+    Nothing,
+}
+
+/// A guest's requests.
+#[derive(Debug, Serialize, Deserialize)]
+pub enum Request {
+    /// The first one.
+    Hello { version: u32 },
+    /// The memory that is kept of a volume. From then on nobody else can ask for it.
+    Claim { volume: [u8; 16] },
+    /// Keeps the memory of the volume from now on, with the descriptors of frames and ring, and the userfaultfd.
+    Begin(Begin),
+    /// A part of a commit, in the ring.
+    Commit(Commit),
+    /// Keeps blocks of transactions before this one no longer.
+    LetGo { next: u32 },
+    /// Keeps nothing of the volume any more.
+    End,
+}
+
+/// A volume whose memory is to be kept.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Begin {
+    pub volume: [u8; 16],
+    pub name: [u8; 16],
+    pub blocks: u64,
+    /// Bytes of a block.
+    pub width: u32,
+    /// The number of the first transaction.
+    pub first: u32,
+    pub frames: u32,
+    /// The address of the first frame in the guest.
+    pub start: u64,
+    pub ring_bytes: u64,
+    pub protection: Protection,
+    /// The volume's path, and the directory in which it is read.
+    pub path: String,
+    pub directory: String,
+}
+
+/// A part of a commit: tuples, and behind them ranges of freed blocks.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Commit {
+    pub number: u32,
+    /// Their place in the ring.
+    pub at: u64,
+    pub tuples: u32,
+    pub ranges: u32,
+    /// The last part: the commit is done.
+    pub is_last: bool,
+    /// The processor on which the guest runs.
+    pub processor: u32,
+}
+
+/// The monitor's answers.
+#[derive(Debug, Serialize, Deserialize)]
+pub enum Answer {
+    Done,
+    /// It keeps so many blocks of a volume at most.
+    Welcome {
+        version: u32,
+        most_blocks: u32,
+    },
+    Nothing,
+    /// It keeps this, with the descriptors of the frames and of a list of tuples.
+    Kept(KeptMemory),
+    Refused(String),
+}
+
+/// Memory that is kept of a volume.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct KeptMemory {
+    pub name: [u8; 16],
+    pub last: u32,
+    pub width: u32,
+    pub memory_bytes: u64,
+    pub tuples: u64,
+}
+
+/// An end of a connection.
+#[derive(Debug)]
+pub(crate) struct Wire(OwnedFd);
+
+impl Wire {
+    pub fn of(socket: OwnedFd) -> Wire {
+        Wire(socket)
+    }
+
+    pub fn socket(&self) -> &OwnedFd {
+        &self.0
+    }
+
+    /// Waits so long for a message, and as long until one can be sent.
+    pub fn set_patience(&self, receive: Option<Duration>, send: Option<Duration>) -> Result<(), VmmError> {
+        sockopt::set_socket_timeout(&self.0, sockopt::Timeout::Recv, receive)
+            .and_then(|()| sockopt::set_socket_timeout(&self.0, sockopt::Timeout::Send, send))
+            .map_err(cannot("set the times of a socket"))
+    }
+
+    /// Sends a message, with descriptors.
+    pub fn send<M: Serialize>(&self, message: &M, descriptors: &[BorrowedFd<'_>]) -> Result<(), VmmError> {
+        let bytes = postcard::to_stdvec(message).map_err(|error| VmmError::Protocol(error.to_string()))?;
+        if bytes.len() > LONGEST {
+            return Err(VmmError::Protocol(format!("a message of {} bytes; the most are {LONGEST}", bytes.len())));
+        }
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
+        let mut ancillary = SendAncillaryBuffer::new(&mut space);
+        if !descriptors.is_empty() {
+            let has_room = ancillary.push(SendAncillaryMessage::ScmRights(descriptors));
+            assert!(has_room, "a message has {DESCRIPTORS} descriptors at most");
+        }
+        loop {
+            match sendmsg(&self.0, &[IoSlice::new(&bytes)], &mut ancillary, SendFlags::NOSIGNAL) {
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return Err(VmmError::Gone("it does not take messages".to_string())),
+                Err(error) => return Err(VmmError::Gone(error.to_string())),
+                Ok(_) => return Ok(()),
+            }
+        }
+    }
+
+    /// Receives a message and its descriptors; `None` if the other side has closed the connection.
+    pub fn receive<M: DeserializeOwned>(&self) -> Result<Option<(M, Vec<OwnedFd>)>, VmmError> {
+        let mut bytes = [0; LONGEST];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
+        let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+        let received = loop {
+            let into = &mut [IoSliceMut::new(&mut bytes)];
+            match recvmsg(&self.0, into, &mut ancillary, RecvFlags::CMSG_CLOEXEC) {
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return Err(VmmError::Gone("it has sent nothing for too long".to_string())),
+                Err(Errno::CONNRESET) => return Ok(None),
+                received => break received.map_err(cannot("receive a message"))?,
+            }
+        };
+        let mut descriptors = Vec::new();
+        for message in ancillary.drain() {
+            if let RecvAncillaryMessage::ScmRights(passed) = message {
+                descriptors.extend(passed);
+            }
+        }
+        if received.bytes == 0 {
+            return Ok(None);
+        }
+        if received.flags.intersects(ReturnFlags::TRUNC | ReturnFlags::CTRUNC) {
+            return Err(VmmError::Protocol(format!("a message is longer than {LONGEST} bytes")));
+        }
+        let message = postcard::from_bytes(&bytes[..received.bytes]);
+        let message = message.map_err(|error| VmmError::Protocol(format!("a message cannot be read: {error}")))?;
+        Ok(Some((message, descriptors)))
+    }
+}
