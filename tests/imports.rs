@@ -65,7 +65,7 @@ const FRONTS: [Front; 9] = [
     },
     Front {
         root: "crates/python/src/lib.rs",
-        rooms: Some(&["device", "fs", "report", "run", "workload"]),
+        rooms: Some(&["device", "fs", "report", "run", "translation", "workload"]),
         crates: &["flashpath_environment", "flashpath_sweep"],
     },
 ];

@@ -7,7 +7,7 @@
 //! | `journal` | the rows of a sweep that are done |
 //! | `table` | rows as an Arrow table |
 //! | `trace` | a trace: its summary, and its requests as Arrow batches |
-//! | `policies` | groupings and cleaners of sfs that are written in Python |
+//! | `policies` | policies that are written in Python |
 //! | `layers` | all that can stand in a path |
 //! | `watch` | interrupts and progress during a run |
 //! | `fault` | exceptions |
@@ -37,7 +37,7 @@ mod _native {
     #[pymodule_export]
     use crate::plan::{Plan, machine_memory, program};
     #[pymodule_export]
-    use crate::policies::{add_cleaner, add_grouping, policies, policy_costs};
+    use crate::policies::{add_cleaner, add_grouping, add_victim, policies, policy_costs};
     #[pymodule_export]
     use crate::table::Table;
     #[pymodule_export]

@@ -18,6 +18,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 /// Runs that were read and checked.
 #[pyclass(frozen, module = "flashpath._native")]
@@ -195,7 +196,7 @@ impl Plan {
     fn run(&self, py: Python<'_>, progress: Option<Py<PyAny>>) -> PyResult<Ran> {
         py.detach(|| {
             let traces = self.traces()?;
-            let mut watch = Watch::new(progress);
+            let (mut watch, began) = (Watch::new(progress), Instant::now());
             policies::begin();
             let ended = catch_unwind(AssertUnwindSafe(|| {
                 self.plan.point(0).run(&traces, &mut |progress: &Progress| {
@@ -208,7 +209,8 @@ impl Plan {
             }
             watch.ended()?;
             let ended = ended.map_err(|_| PyRuntimeError::new_err("the run panicked: this is a bug of flashpath"))?;
-            let outcome = ended.map_err(fault::refused)?;
+            let mut outcome = ended.map_err(fault::refused)?;
+            outcome.result.seconds_wall = began.elapsed().as_secs_f64();
             let environment = environment(self.input.as_deref())?;
             let failure = outcome.failure.map(|error| (error.to_string(), error.is_input()));
             Ok((json(&[outcome.result], &environment), failure, costs))

@@ -1,18 +1,22 @@
-//! Groupings and cleaners of `sfs` that are written in Python.
+//! Policies that are written in Python: groupings and cleaners of `sfs`, and victim policies of `page` and `dftl`.
 //!
-//! A policy is called for all blocks of a writeback, or for all segments that can be cleaned, at once: the columns are
-//! bytes, which Python sees as arrays without a copy. The time in Python is counted.
+//! A policy is called for all blocks of a writeback, or for all candidates of cleaning or collection, at once: the columns
+//! are bytes, which Python sees as arrays without a copy. The time in Python is counted.
 //!
 //! The words of policies are a table ([`Tables`]), which grows. A table that was replaced stays until the program ends, as
 //! paths refer to it.
 
 use crate::fault;
+use flashpath::device::nand::{Geometry, Nand, Timing};
 use flashpath::expression::{ExpressionError, Kind, OptionKind, Row, Settings, Term, Values, words_of};
 use flashpath::fs::sfs::placement::table::{POLICIES, Policies, ReadCleaner, ReadGrouping};
 use flashpath::fs::sfs::placement::{BlockView, Cleaner, Grouping, GroupingSettings, MOST_GROUPS, SegmentView, Tick};
 use flashpath::fs::sfs::{self, SfsSettings};
 use flashpath::fs::station::VolumeSettings;
 use flashpath::run::{STATIONS, Station};
+use flashpath::translation::dftl::{self, DftlSettings};
+use flashpath::translation::page_level::{self, PageLevel, PageSettings, RamMap, ReadVictim};
+use flashpath::translation::{Candidate, FlashLayer, VictimChooser, VictimPolicy, VictimSettings};
 use flashpath_sweep::Abandoned;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -26,6 +30,8 @@ use std::time::Instant;
 /// The options of `sfs` that name policies.
 const GROUPING: &str = "grouping";
 const CLEANER: &str = "cleaner";
+/// The option of `page` and `dftl` that does.
+const VICTIM: &str = "victim";
 
 /// A policy in Python.
 struct PythonPolicy {
@@ -46,8 +52,11 @@ struct PythonPolicy {
 pub struct Tables {
     /// The stations of paths.
     pub stations: &'static [Station],
-    kind: &'static Kind,
+    sfs: &'static Kind,
     policies: &'static Policies,
+    page: &'static Kind,
+    dftl: &'static Kind,
+    victims: &'static [Row<ReadVictim>],
     python: Vec<Arc<PythonPolicy>>,
 }
 
@@ -77,22 +86,32 @@ fn tables_of(python: Vec<Arc<PythonPolicy>>) -> &'static Tables {
         groupings: Vec::leak(POLICIES.groupings.iter().copied().chain(groupings).collect()),
         cleaners: Vec::leak(POLICIES.cleaners.iter().copied().chain(cleaners).collect()),
     }));
+    let victims =
+        of(VICTIM).map(|policy| Row { word: policy.word, about: policy.about, value: read_victim as ReadVictim });
+    let victims: &'static [Row<ReadVictim>] = Vec::leak(page_level::VICTIMS.iter().copied().chain(victims).collect());
     let option = |name: &str| *sfs::KIND.options.iter().find(|option| option.name == name).expect("sfs has it");
-    let kind = sfs::KIND.with_options(vec![
+    let sfs = sfs::KIND.with_options(vec![
         OptionKind { values: Values::Choice(|| words_of(tables().policies.groupings)), ..option(GROUPING) },
         OptionKind { values: Values::Choice(|| words_of(tables().policies.cleaners)), ..option(CLEANER) },
     ]);
-    let stations = STATIONS.iter().map(|station| match station.kind.name == kind.name {
-        true => Station::volume(kind, station.below, read_sfs),
-        false => station.clone(),
+    let with_victims = |kind: &Kind| {
+        let victim = *kind.options.iter().find(|option| option.name == VICTIM).expect("it collects garbage");
+        kind.with_options(vec![OptionKind { values: Values::Choice(|| words_of(tables().victims)), ..victim }])
+    };
+    let (page, dftl) = (with_victims(&page_level::KIND), with_victims(&dftl::KIND));
+    let stations = STATIONS.iter().map(|station| match station.kind.name {
+        name if name == sfs.name => Station::volume(sfs, station.below, read_sfs),
+        name if name == page.name => Station::layer::<PageWithPython>(page),
+        name if name == dftl.name => Station::layer::<DftlWithPython>(dftl),
+        _ => station.clone(),
     });
     let stations = Vec::leak(stations.collect());
-    Box::leak(Box::new(Tables { stations, kind, policies, python }))
+    Box::leak(Box::new(Tables { stations, sfs, policies, page, dftl, victims, python }))
 }
 
 fn read_sfs(term: &Term) -> Result<Arc<dyn VolumeSettings>, ExpressionError> {
     let tables = tables();
-    Ok(Arc::new(SfsSettings::read_with(term, tables.kind, tables.policies)?))
+    Ok(Arc::new(SfsSettings::read_with(term, tables.sfs, tables.policies)?))
 }
 
 fn named(settings: &Settings, option: &str) -> Arc<PythonPolicy> {
@@ -109,6 +128,60 @@ fn read_cleaner(settings: &Settings) -> Result<Arc<dyn Cleaner>, ExpressionError
     Ok(Arc::new(PythonCleaner { made: Mutex::default(), policy }))
 }
 
+fn read_victim(settings: &Settings) -> Result<VictimPolicy, ExpressionError> {
+    Ok(VictimPolicy::Chosen(Arc::new(PythonVictimSettings(named(settings, VICTIM)))))
+}
+
+/// The options of `page`, whose victim policies may be in Python.
+#[derive(Debug)]
+struct PageWithPython(PageSettings);
+
+impl FlashLayer for PageWithPython {
+    type On<T: Timing + Send + 'static> = PageLevel<T, RamMap>;
+
+    fn read(term: &Term, geometry: &Geometry) -> Result<PageWithPython, ExpressionError> {
+        let tables = tables();
+        Ok(PageWithPython(PageSettings::read_with(term, geometry, tables.page, tables.victims)?))
+    }
+
+    fn written_out(&self) -> &str {
+        self.0.written_out()
+    }
+
+    fn exported_pages(&self) -> u64 {
+        self.0.exported_pages()
+    }
+
+    fn on<T: Timing + Send + 'static>(&self, flash: Nand<T>, seed: u64) -> Self::On<T> {
+        self.0.on(flash, seed)
+    }
+}
+
+/// The options of `dftl`, whose victim policies may be in Python.
+#[derive(Debug)]
+struct DftlWithPython(DftlSettings);
+
+impl FlashLayer for DftlWithPython {
+    type On<T: Timing + Send + 'static> = <DftlSettings as FlashLayer>::On<T>;
+
+    fn read(term: &Term, geometry: &Geometry) -> Result<DftlWithPython, ExpressionError> {
+        let tables = tables();
+        Ok(DftlWithPython(DftlSettings::read_with(term, geometry, tables.dftl, tables.victims)?))
+    }
+
+    fn written_out(&self) -> &str {
+        self.0.written_out()
+    }
+
+    fn exported_pages(&self) -> u64 {
+        self.0.exported_pages()
+    }
+
+    fn on<T: Timing + Send + 'static>(&self, flash: Nand<T>, seed: u64) -> Self::On<T> {
+        self.0.on(flash, seed)
+    }
+}
+
 /// Adds a policy, or replaces the one of its name.
 fn add(option: &'static str, name: &str, about: &str, groups: usize, make: Py<PyAny>) -> PyResult<()> {
     let is_word = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
@@ -118,11 +191,12 @@ fn add(option: &'static str, name: &str, about: &str, groups: usize, make: Py<Py
     }
     let own = match option {
         GROUPING => words_of(POLICIES.groupings),
-        _ => words_of(POLICIES.cleaners),
+        CLEANER => words_of(POLICIES.cleaners),
+        _ => words_of(page_level::VICTIMS),
     };
     if own.iter().any(|(word, _)| *word == name) {
         let help = Some("take another name".to_string());
-        return Err(fault::input(format!("sfs has a {option} {name} of its own"), help));
+        return Err(fault::input(format!("flashpath has a {option} {name} of its own"), help));
     }
     let _reading = READING.lock().unwrap_or_else(PoisonError::into_inner);
     let mut all = tables().python.clone();
@@ -157,6 +231,13 @@ pub fn add_grouping(py: Python<'_>, name: &str, about: &str, groups: usize, make
 #[pyfunction]
 pub fn add_cleaner(py: Python<'_>, name: &str, about: &str, make: Py<PyAny>) -> PyResult<()> {
     py.detach(|| add(CLEANER, name, about, 0, make))
+}
+
+/// Adds a victim policy of `page` and `dftl`. `make(seed)` returns the function for a drive; it gets the columns of the
+/// candidates as bytes, and returns the scores as bytes.
+#[pyfunction]
+pub fn add_victim(py: Python<'_>, name: &str, about: &str, make: Py<PyAny>) -> PyResult<()> {
+    py.detach(|| add(VICTIM, name, about, 0, make))
 }
 
 /// The policies in Python: the option and the word of each.
@@ -222,13 +303,13 @@ impl PythonPolicy {
         function: &Py<PyAny>,
         columns: &[Vec<u8>],
         items: usize,
-        now: Tick,
+        now: u64,
         read: impl FnOnce(&[u8]) -> Option<Vec<T>>,
     ) -> Vec<T> {
         let began = Instant::now();
         let called = Python::attach(|py| {
             let columns: Vec<Bound<'_, PyBytes>> = columns.iter().map(|column| PyBytes::new(py, column)).collect();
-            let answer = function.bind(py).call1((columns, now.0))?;
+            let answer = function.bind(py).call1((columns, now))?;
             let wrong = || PyValueError::new_err(format!("a policy must answer {items} numbers, one for each item"));
             read(answer.cast::<PyBytes>()?.as_bytes()).filter(|answer| answer.len() == items).ok_or_else(wrong)
         });
@@ -293,6 +374,17 @@ fn segment_columns(segments: &[SegmentView]) -> Vec<Vec<u8>> {
     ]
 }
 
+/// The columns of erase blocks: `I` block, valid, invalid, erases; `Q` touched.
+fn candidate_columns(candidates: &[Candidate]) -> Vec<Vec<u8>> {
+    vec![
+        column(candidates, |candidate| candidate.block.0.to_ne_bytes()),
+        column(candidates, |candidate| candidate.valid.to_ne_bytes()),
+        column(candidates, |candidate| candidate.invalid.to_ne_bytes()),
+        column(candidates, |candidate| candidate.erases.to_ne_bytes()),
+        column(candidates, |candidate| candidate.touched.to_ne_bytes()),
+    ]
+}
+
 #[derive(Debug)]
 struct PythonGroupingSettings(Arc<PythonPolicy>);
 
@@ -322,7 +414,7 @@ impl Grouping for PythonGrouping {
             let groups: Vec<usize> = answer.iter().map(|group| usize::from(*group)).collect();
             groups.iter().all(|group| *group < most).then_some(groups)
         };
-        self.policy.call(&self.function, &block_columns(blocks), blocks.len(), now, read)
+        self.policy.call(&self.function, &block_columns(blocks), blocks.len(), now.0, read)
     }
 }
 
@@ -341,10 +433,37 @@ impl Cleaner for PythonCleaner {
     fn scores(&self, segments: &[SegmentView], now: Tick) -> Vec<f64> {
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         let function = &*made.get_or_insert_with(|| self.policy.start(0));
-        let read = |answer: &[u8]| {
-            let (scores, rest) = answer.as_chunks::<8>();
-            rest.is_empty().then(|| scores.iter().map(|score| f64::from_ne_bytes(*score)).collect())
+        self.policy.call(function, &segment_columns(segments), segments.len(), now.0, scores)
+    }
+}
+
+/// The scores in an answer.
+fn scores(answer: &[u8]) -> Option<Vec<f64>> {
+    let (scores, rest) = answer.as_chunks::<8>();
+    rest.is_empty().then(|| scores.iter().map(|score| f64::from_ne_bytes(*score)).collect())
+}
+
+#[derive(Debug)]
+struct PythonVictimSettings(Arc<PythonPolicy>);
+
+impl VictimSettings for PythonVictimSettings {
+    fn start(&self, seed: u64) -> Box<dyn VictimChooser> {
+        Box::new(PythonVictim { function: self.0.start(seed), policy: Arc::clone(&self.0) })
+    }
+}
+
+struct PythonVictim {
+    policy: Arc<PythonPolicy>,
+    function: Py<PyAny>,
+}
+
+impl VictimChooser for PythonVictim {
+    fn choose(&mut self, candidates: &[Candidate], now: u64) -> usize {
+        let scores = self.policy.call(&self.function, &candidate_columns(candidates), candidates.len(), now, scores);
+        // Of several with the highest score it is the one with the lowest number, in any order of the candidates.
+        let order = |at: &usize, other: &usize| {
+            scores[*at].total_cmp(&scores[*other]).then_with(|| candidates[*other].block.cmp(&candidates[*at].block))
         };
-        self.policy.call(function, &segment_columns(segments), segments.len(), now, read)
+        (0..candidates.len()).max_by(order).expect("there is a candidate")
     }
 }

@@ -18,7 +18,7 @@ from ._progress import RunProgress, SweepProgress
 from ._runs import Sweep, run, sweep
 from ._tables import ArrowStream, Table
 from .paths import layer, layers
-from .policies import cleaner, grouping
+from .policies import cleaner, grouping, victim
 from .results import PolicyCost, Result
 from .traces import Trace, TraceSummary, trace
 
@@ -47,6 +47,7 @@ __all__ = [
     "run",
     "sweep",
     "trace",
+    "victim",
 ]
 
 #: The version of the package.

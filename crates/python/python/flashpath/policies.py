@@ -1,4 +1,4 @@
-"""Policies of ``sfs`` in Python: groupings and cleaners.
+"""Policies in Python: groupings and cleaners of ``sfs``, and victim policies of ``page`` and ``dftl``.
 
 A policy is called in batches. It gets columns, which NumPy sees as arrays without a copy (``numpy.asarray(blocks.writes)``),
 and answers a number for each item. Its cost is in ``Result.policies`` and ``Sweep.policies``.
@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from . import _native
 from .results import PolicyCost
 
-__all__ = ["Blocks", "Segments", "cleaner", "grouping"]
+__all__ = ["Blocks", "Candidates", "Segments", "cleaner", "grouping", "victim"]
 
 _Policy = TypeVar("_Policy", bound=Callable[..., Any])
 
@@ -74,6 +74,23 @@ class Segments(_Columns):
         self.group = self._columns[7]
 
 
+class Candidates(_Columns):
+    """The erase blocks that can be collected. Times count the pages programmed so far."""
+
+    def __init__(self, columns: Sequence[bytes]) -> None:
+        super().__init__("IIIIQ", columns)
+        #: The number of each erase block.
+        self.block = self._columns[0]
+        #: Valid pages, which a collection copies.
+        self.valid = self._columns[1]
+        #: Invalid pages, which a collection frees.
+        self.invalid = self._columns[2]
+        #: Erases so far.
+        self.erases = self._columns[3]
+        #: The time at which a page was last invalidated, or at which the block was full.
+        self.touched = self._columns[4]
+
+
 def _maker(policy: Callable[..., Any], batch: type[_Columns], answer: str) -> Callable[[int], object]:
     """Makes the function that the native part calls: from columns as bytes to numbers as bytes."""
 
@@ -102,8 +119,10 @@ def _about(policy: Callable[..., Any]) -> str:
 def _add(option: str, name: str, policy: Callable[..., Any], about: str, groups: int) -> None:
     if option == "grouping":
         _native.add_grouping(name, about, groups, _maker(policy, Blocks, "B"))
-    else:
+    elif option == "cleaner":
         _native.add_cleaner(name, about, _maker(policy, Segments, "d"))
+    else:
+        _native.add_victim(name, about, _maker(policy, Candidates, "d"))
     _added[option, name] = (policy, about, groups)
 
 
@@ -147,6 +166,29 @@ def cleaner(name: str) -> Callable[[_Policy], _Policy]:
 
     def add(policy: _Policy) -> _Policy:
         _add("cleaner", name, policy, _about(policy), 0)
+        return policy
+
+    return add
+
+
+def victim(name: str) -> Callable[[_Policy], _Policy]:
+    """Adds a victim policy: the paths of this process take ``page:victim=NAME`` and ``dftl:victim=NAME``.
+
+    The function gets :class:`Candidates` and the time, and answers a score for each: the erase block with the highest
+    score is collected next. A class is made for each drive, with the seed of the run, and its objects are called.
+
+    Args:
+        name: Letters, digits, ``-`` and ``_``. A policy of the same name is replaced.
+
+    Example:
+        >>> @flashpath.victim("least-worn")
+        ... def least_worn(candidates, now):
+        ...     worn = numpy.asarray(candidates.erases)
+        ...     return numpy.where(numpy.asarray(candidates.invalid) > 0, -1.0 * worn, -numpy.inf)
+    """
+
+    def add(policy: _Policy) -> _Policy:
+        _add("victim", name, policy, _about(policy), 0)
         return policy
 
     return add
