@@ -11,7 +11,7 @@ use flashpath_environment::{environment, machine_share};
 use flashpath_sweep::{
     Limits, Point, Request, Traces, WorkloadRequest, check_memory, failed_point, run_all, run_point,
 };
-use pyo3::exceptions::{PyIndexError, PyOSError, PyRuntimeError};
+use pyo3::exceptions::{PyIndexError, PyRuntimeError};
 use pyo3::prelude::*;
 use sha2::{Digest, Sha256};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -44,7 +44,7 @@ pub fn machine_memory() -> u64 {
 /// A workload: its text, true if the text is the name of a file, and its name in results, if that is another.
 type Workload = (String, bool, Option<String>);
 
-fn workload(py: Python<'_>, (text, is_file, name): Workload) -> PyResult<WorkloadRequest> {
+fn workload((text, is_file, name): Workload) -> PyResult<WorkloadRequest> {
     if let Some(file) = text.strip_prefix("fio:") {
         let file = PathBuf::from(file);
         return Ok(WorkloadRequest::FioJob { file, name });
@@ -53,10 +53,10 @@ fn workload(py: Python<'_>, (text, is_file, name): Workload) -> PyResult<Workloa
     if is_file || file.is_file() {
         return Ok(WorkloadRequest::Trace { file, name });
     }
-    let looks_like_a_file = text.contains('/') || text.contains('.') && !text.contains([':', '{']);
-    if looks_like_a_file && !text.contains('{') {
-        let error = PyOSError::new_err((2, "no such trace", text));
-        return Err(fault::input(error.value(py).to_string(), Some("name a trace, or a generator".to_string())));
+    // A group of values in braces may have a '/' of its own.
+    if !text.contains('{') && (text.contains('/') || text.contains('.') && !text.contains(':')) {
+        let help = "name the file of a trace, or a generator such as uniform:writes=6x";
+        return Err(fault::input(format!("there is no file {text}"), Some(help.to_string())));
     }
     Ok(WorkloadRequest::Expression(text))
 }
@@ -136,7 +136,7 @@ impl Plan {
         one: bool,
     ) -> PyResult<Plan> {
         let (format, stage) = reading(format, stage)?;
-        let workloads = workloads.into_iter().map(|given| workload(py, given)).collect::<PyResult<Vec<_>>>()?;
+        let workloads = workloads.into_iter().map(workload).collect::<PyResult<Vec<_>>>()?;
         let input = match &workloads[..] {
             [WorkloadRequest::Trace { file, .. } | WorkloadRequest::FioJob { file, .. }] => Some(file.clone()),
             _ => None,
