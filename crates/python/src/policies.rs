@@ -246,7 +246,7 @@ pub fn policies() -> Vec<(&'static str, &'static str)> {
     tables().python.iter().map(|policy| (policy.option, policy.word)).collect()
 }
 
-/// What a policy in Python has cost: its name, the calls, the blocks or segments, and the seconds.
+/// The cost of a policy in Python: its name, the calls, the blocks or segments, and the seconds.
 pub type PolicyCost = (String, u64, u64, f64);
 
 /// The costs of all policies since they were added.
