@@ -35,7 +35,7 @@ struct Front {
     crates: &'static [&'static str],
 }
 
-const FRONTS: [Front; 8] = [
+const FRONTS: [Front; 10] = [
     Front { root: "crates/kernel/src/lib.rs", rooms: None, crates: &[] },
     Front { root: "crates/nvm/src/lib.rs", rooms: None, crates: &[] },
     Front { root: "crates/vmm/src/lib.rs", rooms: None, crates: &[] },
@@ -46,11 +46,17 @@ const FRONTS: [Front; 8] = [
         rooms: Some(&["device", "fs", "layout", "report", "run", "translation", "workload"]),
         crates: &["flashpath_kernel"],
     },
-    Front { root: "crates/sweep/src/lib.rs", rooms: Some(&["report", "run", "workload"]), crates: &[] },
+    Front { root: "crates/environment/src/lib.rs", rooms: Some(&["report"]), crates: &[] },
+    Front {
+        root: "crates/sweep/src/lib.rs",
+        rooms: Some(&["report", "run", "workload"]),
+        crates: &["flashpath_environment"],
+    },
     Front {
         root: "crates/cli/src/main.rs",
         rooms: Some(&["device", "fs", "layout", "report", "run", "translation", "workload"]),
         crates: &[
+            "flashpath_environment",
             "flashpath_fuse",
             "flashpath_kernel",
             "flashpath_nbd",
@@ -58,6 +64,11 @@ const FRONTS: [Front; 8] = [
             "flashpath_sweep",
             "flashpath_vmm",
         ],
+    },
+    Front {
+        root: "crates/python/src/lib.rs",
+        rooms: Some(&["device", "fs", "report", "run", "translation", "workload"]),
+        crates: &["flashpath_environment", "flashpath_sweep"],
     },
 ];
 

@@ -6,6 +6,27 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// The result of one run on one path.
+///
+/// All forms of report are made from a list of results, one for each path:
+///
+/// ```
+/// use flashpath::report::{Environment, RunResult, html, json, table};
+/// use flashpath::run::{BlockWork, Job, NoMachine, Path, Place, RunOptions, Work, run};
+///
+/// let simulate = |path: &str| -> Result<RunResult, Box<dyn std::error::Error>> {
+///     let path = Path::read(path)?;
+///     let work = Work::Blocks(BlockWork::generated("zipf:writes=1x,theta=1", 1)?);
+///     let job = Job { work, place: Place::Path(&path), seed: 1, options: RunOptions::default() };
+///     Ok(run(job, &NoMachine, &mut |_| true)?.result)
+/// };
+/// let results = [simulate("page/nand:size=64M")?, simulate("dftl:table=1000/nand:size=64M")?];
+/// assert!(results[1].flash.programmed_pages > results[0].flash.programmed_pages, "the map is on flash, too");
+///
+/// assert!(table(&results, 100, false).contains("write amplification"));
+/// assert!(json(&results, &Environment::default()).contains("\"write_amplification\""));
+/// assert!(html(&results).starts_with("<!doctype html>"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Serialize)]
 pub struct RunResult {
     /// The short name of the path, if it has one.

@@ -29,6 +29,18 @@ pub struct Path {
 
 impl Path {
     /// Parses a path. Errors point at the wrong station, option or value, and name valid ones.
+    ///
+    /// ```
+    /// use flashpath::run::Path;
+    ///
+    /// let path = Path::read("dm-zoned:journal-zone/conv:size=1G+zns:size=4G")?;
+    /// assert!(path.in_full.starts_with("dm-zoned:journal-zone=on"), "every option is written out");
+    ///
+    /// let error = Path::read("page:victim=gready/nand").unwrap_err();
+    /// assert_eq!(&error.source_text[error.span.clone()], "gready");
+    /// assert!(error.help.contains("greedy"));
+    /// # Ok::<(), flashpath::expression::ExpressionError>(())
+    /// ```
     pub fn read(text: &str) -> Result<Path, ExpressionError> {
         Path::read_with(text, STATIONS)
     }

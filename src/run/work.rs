@@ -6,13 +6,34 @@ use super::error::RunError;
 use super::files::{FilesRun, Part};
 use super::logging::Logging;
 use super::path::Path;
-use crate::expression::Amount;
+use crate::expression::{Amount, ExpressionError, parse_term};
 use crate::task::CpuTable;
 use crate::workload::Workload;
 use crate::workload::files::FileWorkload;
+use crate::workload::generator::generator;
 use std::path::Path as FilePath;
 
 /// A run: work in a place.
+///
+/// A file workload on a file system of this program, and the error of work that does not fit its place:
+///
+/// ```
+/// use flashpath::expression::parse_term;
+/// use flashpath::run::{BlockWork, Job, NoMachine, Path, Place, RunOptions, Work, run};
+/// use flashpath::workload::files::file_workload;
+///
+/// let path = Path::read("ext/page/nand:size=256M")?;
+/// let varmail = || file_workload(&parse_term("varmail:files=100,loops=50")?, 1);
+/// let job = |options| -> Result<Job<'_>, Box<dyn std::error::Error>> {
+///     Ok(Job { work: Work::Files(varmail()?), place: Place::Path(&path), seed: 1, options })
+/// };
+/// let result = run(job(RunOptions::default())?, &NoMachine, &mut |_| true)?.result;
+/// assert!(result.ledger.iter().any(|row| row.content == "journal"), "the journal's blocks are counted");
+///
+/// let refused = job(RunOptions { fill: true, ..RunOptions::default() })?.check();
+/// assert!(refused.is_err(), "an option without a meaning is refused");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Job<'a> {
     /// The work.
     pub work: Work<'a>,
@@ -54,6 +75,17 @@ pub struct BlockWork<'a> {
     pub has_times: bool,
     /// Opens it.
     pub open: OpenBlocks<'a>,
+}
+
+impl BlockWork<'_> {
+    /// The workload of a generator, such as `uniform:writes=6x`. Its options are checked when it is opened.
+    ///
+    /// Fails if `text` is not a term.
+    pub fn generated(text: &str, seed: u64) -> Result<BlockWork<'static>, ExpressionError> {
+        let term = parse_term(text)?;
+        let open = move |bytes| Ok(generator(&term, bytes, seed)?);
+        Ok(BlockWork { name: text.to_string(), has_times: false, open: Box::new(open) })
+    }
 }
 
 /// Opens a block workload for a number of bytes, those of the path or of the file.

@@ -15,13 +15,14 @@ mod request;
 mod segmented_lru;
 pub mod superblock;
 mod valid_pages;
+mod victim_policy;
 mod victims;
 pub mod zoned;
 
 pub use drive::{Drive, account_in_pages};
 pub use layer::FlashLayer;
 pub use request::Requests;
-pub use victims::VictimPolicy;
+pub use victim_policy::{Candidate, VictimChooser, VictimPolicy, VictimSettings};
 
 use crate::device::nand::{
     EraseBlock, Found, Geometry, LogicalPage, Nand, NandCounts, NandError, PhysicalPage, Timing,
@@ -62,6 +63,14 @@ pub enum TranslationError {
         blocks: u32,
         /// The maximum number of erases of a block.
         endurance: u32,
+    },
+    /// A victim policy of the caller chose blocks that free no space.
+    #[error(
+        "the victim policy freed no block in {collections} collections in a row: it must choose blocks with invalid pages"
+    )]
+    NothingFreed {
+        /// Collections for one write.
+        collections: u32,
     },
 }
 

@@ -2,27 +2,11 @@
 //!
 //! Candidates are the closed blocks. Each policy keeps them in the one order it needs, so that neither an invalidated
 //! page nor a choice scans the drive: lists by the number of invalid pages (greedy, cost-benefit), one list by the time
-//! of closing (fifo), or an array (random, d-choices).
+//! of closing (fifo), an array (random, d-choices), or an array with all that a policy of the caller may look at.
 
+use super::victim_policy::{Candidate, VictimChooser, VictimPolicy};
 use crate::device::nand::EraseBlock;
 use crate::random::Random;
-
-/// The policy of victim selection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum VictimPolicy {
-    /// The block with the most invalid pages; of several, the first to reach that number.
-    Greedy,
-    /// The block that was closed first.
-    Fifo,
-    /// Any block.
-    Random,
-    /// The block with the most invalid pages of `d` blocks drawn at random, with replacement (Van Houdt, SIGMETRICS
-    /// '13).
-    DChoices(u32),
-    /// The block with the largest age x (1 - u) / 2u, with u the valid share and the age counted in pages written
-    /// since one of its pages was last invalidated (Kawaguchi et al., USENIX '95).
-    CostBenefit,
-}
 
 const UNLISTED: u32 = u32::MAX;
 
@@ -33,6 +17,12 @@ struct Node {
     next: u32,
     /// Invalid pages of the block.
     invalid: u32,
+}
+
+/// A policy of the caller, and its candidates.
+struct Chosen {
+    chooser: Box<dyn VictimChooser>,
+    candidates: Vec<Candidate>,
 }
 
 /// The candidates, and the number of invalid pages of each block.
@@ -46,6 +36,8 @@ pub struct Victims {
     fullest: u32,
     /// For random and d-choices: the candidates in any order. A candidate's node holds its index here in `next`.
     array: Vec<u32>,
+    /// For a policy of the caller, the same.
+    chosen: Option<Chosen>,
     random: Random,
     /// For cost-benefit: the time at which a page of the block was last invalidated, or the block was closed.
     touched: Vec<u64>,
@@ -59,7 +51,12 @@ impl Victims {
         let lists = match policy {
             VictimPolicy::Greedy | VictimPolicy::CostBenefit => pages_per_block + 1,
             VictimPolicy::Fifo => 1,
-            VictimPolicy::Random | VictimPolicy::DChoices(_) => 0,
+            VictimPolicy::Random | VictimPolicy::DChoices(_) | VictimPolicy::Chosen(_) => 0,
+        };
+        let has_ages = matches!(policy, VictimPolicy::CostBenefit);
+        let chosen = match &policy {
+            VictimPolicy::Chosen(settings) => Some(Chosen { chooser: settings.start(seed), candidates: Vec::new() }),
+            _ => None,
         };
         let mut nodes = vec![Node { previous: UNLISTED, next: UNLISTED, invalid: 0 }; blocks as usize];
         nodes.extend((blocks..blocks + lists).map(|head| Node { previous: head, next: head, invalid: 0 }));
@@ -71,7 +68,8 @@ impl Victims {
             fullest: 0,
             array: Vec::new(),
             random: Random::new(seed, "victims"),
-            touched: if policy == VictimPolicy::CostBenefit { vec![0; blocks as usize] } else { Vec::new() },
+            touched: if has_ages { vec![0; blocks as usize] } else { Vec::new() },
+            chosen,
             invalid_in_candidates: 0,
             candidates: 0,
         }
@@ -108,12 +106,12 @@ impl Victims {
         (node.previous, node.next) = (last, head);
     }
 
-    /// Makes `block`, which is full, a candidate. `now` counts the pages written so far.
-    pub fn close(&mut self, block: EraseBlock, now: u64) {
+    /// Makes `block`, which is full and was erased this many times, a candidate. `now` counts the pages written so far.
+    pub fn close(&mut self, block: EraseBlock, now: u64, erases: u32) {
         let invalid = self.nodes[block.index()].invalid;
         debug_assert!(!self.is_candidate(block), "block {} is closed once", block.0);
         debug_assert!(invalid <= self.pages_per_block, "block {} has {invalid} invalid pages", block.0);
-        match self.policy {
+        match &self.policy {
             VictimPolicy::Greedy | VictimPolicy::CostBenefit => {
                 self.append(invalid, block.0);
                 self.fullest = self.fullest.max(invalid);
@@ -126,6 +124,13 @@ impl Victims {
                 let node = &mut self.nodes[block.index()];
                 (node.previous, node.next) = (0, self.array.len() as u32);
                 self.array.push(block.0);
+            }
+            VictimPolicy::Chosen(_) => {
+                let candidates = &mut self.chosen.as_mut().expect("made with the policy").candidates;
+                let node = &mut self.nodes[block.index()];
+                (node.previous, node.next) = (0, candidates.len() as u32);
+                let valid = self.pages_per_block - invalid;
+                candidates.push(Candidate { block, valid, invalid, erases, touched: now });
             }
         }
         self.invalid_in_candidates += u64::from(invalid);
@@ -141,8 +146,16 @@ impl Victims {
         if node.previous == UNLISTED {
             return;
         }
-        let invalid = node.invalid;
+        let (invalid, place) = (node.invalid, node.next);
         self.invalid_in_candidates += 1;
+        if let Some(chosen) = &mut self.chosen {
+            let candidate = &mut chosen.candidates[place as usize];
+            debug_assert_eq!(candidate.block, block, "a candidate's node holds its place");
+            candidate.invalid += 1;
+            candidate.valid -= 1;
+            candidate.touched = now;
+            return;
+        }
         if matches!(self.policy, VictimPolicy::Greedy | VictimPolicy::CostBenefit) {
             self.unlink(block.0);
             self.append(invalid, block.0);
@@ -156,7 +169,7 @@ impl Victims {
     /// Removes a candidate, which is being collected.
     pub fn remove(&mut self, block: EraseBlock) {
         assert!(self.is_candidate(block), "block {} is collected, and is not a candidate", block.0);
-        match self.policy {
+        match &self.policy {
             VictimPolicy::Random | VictimPolicy::DChoices(_) => {
                 let place = self.nodes[block.index()].next;
                 debug_assert_eq!(self.array[place as usize], block.0, "a candidate's node holds its place");
@@ -165,7 +178,16 @@ impl Victims {
                     self.nodes[moved as usize].next = place;
                 }
             }
-            _ => self.unlink(block.0),
+            VictimPolicy::Chosen(_) => {
+                let place = self.nodes[block.index()].next as usize;
+                let candidates = &mut self.chosen.as_mut().expect("made with the policy").candidates;
+                debug_assert_eq!(candidates[place].block, block, "a candidate's node holds its place");
+                candidates.swap_remove(place);
+                if let Some(moved) = candidates.get(place) {
+                    self.nodes[moved.block.index()].next = place as u32;
+                }
+            }
+            VictimPolicy::Greedy | VictimPolicy::Fifo | VictimPolicy::CostBenefit => self.unlink(block.0),
         }
         let node = &mut self.nodes[block.index()];
         node.previous = UNLISTED;
@@ -226,6 +248,12 @@ impl Victims {
                 Some(best)
             }
             VictimPolicy::CostBenefit => self.best_benefit(now),
+            VictimPolicy::Chosen(_) => {
+                let Chosen { chooser, candidates } = self.chosen.as_mut().expect("made with the policy");
+                let choice = chooser.choose(candidates, now);
+                assert!(choice < candidates.len(), "the policy chose candidate {choice} of {}", candidates.len());
+                Some(candidates[choice].block)
+            }
         }
     }
 
@@ -256,9 +284,25 @@ impl Victims {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Arc;
 
     const BLOCKS: u32 = 40;
     const PAGES: u32 = 8;
+
+    /// `greedy`, as a caller would write it.
+    #[derive(Clone, Debug)]
+    struct OwnGreedy;
+
+    impl VictimChooser for OwnGreedy {
+        fn choose(&mut self, candidates: &[Candidate], now: u64) -> usize {
+            for candidate in candidates {
+                assert_eq!(candidate.valid + candidate.invalid, PAGES);
+                assert_eq!(candidate.erases, candidate.block.0 + 100);
+                assert!(candidate.touched <= now);
+            }
+            (0..candidates.len()).max_by_key(|&index| candidates[index].invalid).unwrap()
+        }
+    }
 
     /// A reference that inspects every candidate.
     struct Model {
@@ -273,7 +317,7 @@ mod tests {
             let block = random.below(u64::from(BLOCKS)) as u32;
             match model.candidates.iter().position(|candidate| candidate.0 == block) {
                 None => {
-                    victims.close(EraseBlock(block), now);
+                    victims.close(EraseBlock(block), now, block + 100);
                     model.candidates.push((block, 0, now));
                 }
                 Some(at) if model.candidates[at].1 < PAGES => {
@@ -297,10 +341,12 @@ mod tests {
 
     #[test]
     fn greedy_takes_a_block_with_the_most_invalid_pages() {
-        churn(VictimPolicy::Greedy, |model, chosen, _| {
-            let most = model.candidates.iter().map(|candidate| candidate.1).max().unwrap();
-            assert!(model.candidates.iter().any(|candidate| candidate.0 == chosen.0 && candidate.1 == most));
-        });
+        for policy in [VictimPolicy::Greedy, VictimPolicy::Chosen(Arc::new(OwnGreedy))] {
+            churn(policy, |model, chosen, _| {
+                let most = model.candidates.iter().map(|candidate| candidate.1).max().unwrap();
+                assert!(model.candidates.iter().any(|candidate| candidate.0 == chosen.0 && candidate.1 == most));
+            });
+        }
     }
 
     #[test]

@@ -13,9 +13,9 @@ use super::FlashLayer;
 use super::page_level::settings::{
     BACKGROUND, D, EXPORT, FRONTIERS, Frontiers, HINTS, OP, RESERVE, STREAMS, VICTIM, WEAR, WEAR_GAP,
 };
-use super::page_level::{PageLevel, PageSettings};
+use super::page_level::{PageLevel, PageSettings, ReadVictim, VICTIMS};
 use crate::device::nand::{Geometry, Nand, Timing};
-use crate::expression::{ExpressionError, Kind, OptionKind, Term, Values};
+use crate::expression::{ExpressionError, Kind, OptionKind, Row, Term, Values};
 
 /// The station `dftl`. Values that the paper leaves open are options: the protected share of the table (the paper names
 /// segmented LRU without a split), and the size of an entry.
@@ -71,14 +71,24 @@ pub struct DftlSettings {
 impl DftlSettings {
     /// Parses a term for a drive of this geometry. Errors point at the wrong option.
     pub fn read(term: &Term, geometry: &Geometry) -> Result<DftlSettings, ExpressionError> {
-        let settings = term.settle(&KIND)?;
+        DftlSettings::read_with(term, geometry, &KIND, VICTIMS)
+    }
+
+    /// Parses a term with the caller's victim policies, as [`PageSettings::read_with`] does.
+    pub fn read_with(
+        term: &Term,
+        geometry: &Geometry,
+        kind: &'static Kind,
+        victims: &[Row<ReadVictim>],
+    ) -> Result<DftlSettings, ExpressionError> {
+        let settings = term.settle(kind)?;
         let entries_per_page = geometry.page_bytes / settings.count("entry") as u32;
         // Besides the translation pages: their open blocks, and one block that collection may invalidate before it can
         // free any.
         let frontiers = settings.choice::<Frontiers>("frontiers").count();
         let open = (u64::from(geometry.units()) * frontiers + 1) * u64::from(geometry.pages_per_block);
         let beside = |exported: u64| exported.div_ceil(u64::from(entries_per_page)) + open;
-        let page = PageSettings::of(&settings, geometry, beside)?;
+        let page = PageSettings::of(&settings, geometry, victims, beside)?;
         let table_entries = settings.count("table").min(page.exported_pages) as u32;
         let protected_entries = (f64::from(table_entries) * settings.share("protected")) as u32;
         Ok(DftlSettings {

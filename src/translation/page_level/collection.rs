@@ -4,14 +4,18 @@ use super::{PageLevel, PageMap, WearLevelling};
 use crate::device::nand::{EraseBlock, Erased, PhysicalPage, Timing};
 use crate::label::Cause;
 use crate::time::Time;
-use crate::translation::TranslationError;
 use crate::translation::frontier::Frontier;
 use crate::translation::valid_pages::lowest_bits;
 use crate::translation::victims::Victims;
+use crate::translation::{TranslationError, VictimPolicy};
 
 /// The number of collections in a row for one host block after which wear levelling and updates of the map on flash are
 /// skipped. Both take space: a drive with hardly any spare space would collect for ever.
 const MOST_COLLECTIONS: u32 = 64;
+
+/// The number of collections in a row for one host block, as a multiple of the drive's blocks, after which a policy of the
+/// caller is refused: it could choose a block without invalid pages for ever.
+const MOST_CHOICES_PER_BLOCK: u32 = 64;
 
 impl<T: Timing, M: PageMap> PageLevel<T, M> {
     /// Gives the frontier of host writes a block; collects until more blocks are erased than the reserve.
@@ -23,6 +27,10 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
         let mut collections = 0;
         while self.free.count() <= self.settings.reserve {
             self.is_short_of_space = collections >= MOST_COLLECTIONS;
+            let is_endless = collections / MOST_CHOICES_PER_BLOCK >= self.nand.geometry().blocks;
+            if is_endless && matches!(self.settings.victim, VictimPolicy::Chosen(_)) {
+                return Err(TranslationError::NothingFreed { collections });
+            }
             self.collect_one(at)?;
             collections += 1;
             // Copies that share the frontier may have opened a block.

@@ -26,7 +26,7 @@ mod rebuild;
 pub(super) mod settings;
 
 pub use map::{Miss, PageMap, RamMap};
-pub use settings::{KIND, PageSettings, Streams, WearLevelling};
+pub use settings::{KIND, PageSettings, ReadVictim, Streams, VICTIMS, WearLevelling};
 
 use super::free_blocks::FreeBlocks;
 use super::frontier::Frontier;
@@ -87,7 +87,7 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
             valid: ValidPages::new(&geometry),
             free: FreeBlocks::new(&geometry, settings.wear != WearLevelling::None),
             victims: (0..sets)
-                .map(|_| Victims::new(settings.victim, geometry.blocks, geometry.pages_per_block, seed))
+                .map(|_| Victims::new(settings.victim.clone(), geometry.blocks, geometry.pages_per_block, seed))
                 .collect(),
             stream_of_block: vec![0; geometry.blocks as usize],
             host: frontiers(),
@@ -133,10 +133,10 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
     /// Makes a full block a candidate.
     fn close(&mut self, block: EraseBlock) {
         let stream = self.stream_of_block[block.index()] as usize;
-        let now = self.written;
-        self.victims_of(stream).close(block, now);
+        let (now, erases) = (self.written, self.nand.erase_counts()[block.index()]);
+        self.victims_of(stream).close(block, now, erases);
         if let WearLevelling::Static(_) = self.settings.wear {
-            self.closed_by_wear.insert((self.nand.erase_counts()[block.index()], block));
+            self.closed_by_wear.insert((erases, block));
         }
     }
 }

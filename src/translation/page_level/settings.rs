@@ -2,7 +2,7 @@
 
 use super::{PageLevel, RamMap};
 use crate::device::nand::{Geometry, Nand, Timing};
-use crate::expression::{Choice, ExpressionError, Kind, OptionKind, Settings, Term, Values, words};
+use crate::expression::{Choice, ExpressionError, Kind, OptionKind, Row, Settings, Term, Values, words, words_of};
 use crate::translation::{FlashLayer, VictimPolicy};
 use crate::units::format_size;
 
@@ -27,7 +27,7 @@ pub(crate) const OP: OptionKind = OptionKind {
 };
 pub(crate) const VICTIM: OptionKind = OptionKind {
     name: "victim",
-    values: Values::Choice(words::<Victim>),
+    values: Values::Choice(|| words_of(VICTIMS)),
     default: "greedy",
     about: "the policy that selects the block to collect",
 };
@@ -82,25 +82,26 @@ pub(crate) const BACKGROUND: OptionKind = OptionKind {
     about: "collect in idle time until this share of the blocks is erased; needs timing and a timed replay",
 };
 
-/// The words of `victim`: [`VictimPolicy`] without its number.
-#[derive(Clone, Copy, PartialEq)]
-enum Victim {
-    Greedy,
-    Fifo,
-    Random,
-    DChoices,
-    CostBenefit,
-}
+/// Reads the options of a victim policy.
+pub type ReadVictim = fn(&Settings) -> Result<VictimPolicy, ExpressionError>;
 
-impl Choice for Victim {
-    const WORDS: &'static [(&'static str, Self, &'static str)] = &[
-        ("greedy", Victim::Greedy, "the block with the most invalid pages"),
-        ("fifo", Victim::Fifo, "the block that was closed first"),
-        ("random", Victim::Random, "any block"),
-        ("d-choices", Victim::DChoices, "the best of d blocks drawn at random"),
-        ("cost-benefit", Victim::CostBenefit, "the largest age x (1 - u) / 2u, with u the valid share"),
-    ];
-}
+/// The victim policies of this program. A caller with policies of its own passes a table with more rows to
+/// [`PageSettings::read_with`].
+pub static VICTIMS: &[Row<ReadVictim>] = &[
+    Row { word: "greedy", about: "the block with the most invalid pages", value: |_| Ok(VictimPolicy::Greedy) },
+    Row { word: "fifo", about: "the block that was closed first", value: |_| Ok(VictimPolicy::Fifo) },
+    Row { word: "random", about: "any block", value: |_| Ok(VictimPolicy::Random) },
+    Row {
+        word: "d-choices",
+        about: "the best of d blocks drawn at random",
+        value: |settings| Ok(VictimPolicy::DChoices(settings.count("d") as u32)),
+    },
+    Row {
+        word: "cost-benefit",
+        about: "the largest age x (1 - u) / 2u, with u the valid share",
+        value: |_| Ok(VictimPolicy::CostBenefit),
+    },
+];
 
 /// The destination of copies.
 #[derive(Clone, Copy, PartialEq)]
@@ -237,21 +238,37 @@ impl PageSettings {
     /// Parses a term for a drive of this geometry. Errors point at the wrong option; a drive too small for its open
     /// blocks and its reserve is rejected with a size or share that fits.
     pub fn read(term: &Term, geometry: &Geometry) -> Result<PageSettings, ExpressionError> {
-        let settings = term.settle(&KIND)?;
-        PageSettings::of(&settings, geometry, |_| 0)
+        PageSettings::read_with(term, geometry, &KIND, VICTIMS)
+    }
+
+    /// Parses a term with the caller's victim policies: `kind` is [`KIND`], perhaps with another name, in which `victim`
+    /// takes their names ([`Kind::with_options`]).
+    ///
+    /// # Panics
+    ///
+    /// If `kind` lacks an option of [`KIND`], or the words of its `victim` are not those of `victims`: a bug of the caller.
+    pub fn read_with(
+        term: &Term,
+        geometry: &Geometry,
+        kind: &'static Kind,
+        victims: &[Row<ReadVictim>],
+    ) -> Result<PageSettings, ExpressionError> {
+        PageSettings::of(&term.settle(kind)?, geometry, victims, |_| 0)
     }
 
     /// The same for a station with these options and more. `beside` returns the pages of flash that it needs beyond a
     /// number of exported ones.
-    pub fn of(
+    pub(crate) fn of(
         settings: &Settings,
         geometry: &Geometry,
+        victims: &[Row<ReadVictim>],
         beside: impl Fn(u64) -> u64,
     ) -> Result<PageSettings, ExpressionError> {
         let exported_share = exported_share(settings)?;
-        let (victim, kind, wear) =
-            (settings.choice("victim"), settings.choice("streams"), settings.choice::<Wear>("wear"));
-        if settings.is_given("d") && victim != Victim::DChoices {
+        let victim = settings.row("victim", victims)(settings)?;
+        let (kind, wear) = (settings.choice("streams"), settings.choice::<Wear>("wear"));
+        let draws = matches!(victim, VictimPolicy::DChoices(_));
+        if settings.is_given("d") && !draws {
             let help = "add victim=d-choices, or remove it".to_string();
             return Err(settings.error("d", "d has no effect without victim=d-choices".to_string(), help));
         }
@@ -270,13 +287,7 @@ impl PageSettings {
         };
         let page = PageSettings {
             exported_pages: (geometry.pages() as f64 * exported_share).floor() as u64,
-            victim: match victim {
-                Victim::Greedy => VictimPolicy::Greedy,
-                Victim::Fifo => VictimPolicy::Fifo,
-                Victim::Random => VictimPolicy::Random,
-                Victim::DChoices => VictimPolicy::DChoices(settings.count("d") as u32),
-                Victim::CostBenefit => VictimPolicy::CostBenefit,
-            },
+            victim,
             shared_frontier: settings.choice::<Frontiers>("frontiers") == Frontiers::Shared,
             streams,
             spare_shares: Self::spare_shares(settings, streams)?,
@@ -287,17 +298,17 @@ impl PageSettings {
                 Wear::Static => WearLevelling::Static(settings.count("wear-gap") as u32),
             },
             background_blocks: (f64::from(geometry.blocks) * settings.share("background")) as u32,
-            written_out: settings.written_out(&Self::meaningless(settings)),
+            written_out: settings.written_out(&Self::meaningless(settings, draws)),
         };
         page.check_room(settings, geometry, exported_share, beside(page.exported_pages))?;
         Ok(page)
     }
 
     /// Options without effect, given the others; they are rejected if written.
-    fn meaningless(settings: &Settings) -> Vec<&'static str> {
+    fn meaningless(settings: &Settings, draws: bool) -> Vec<&'static str> {
         let ruled_out = [
             ("export", settings.is_given("op")),
-            ("d", settings.choice::<Victim>("victim") != Victim::DChoices),
+            ("d", !draws),
             ("hints", settings.choice::<StreamKind>("streams") != StreamKind::Hint),
             ("wear-gap", settings.choice::<Wear>("wear") != Wear::Static),
         ];

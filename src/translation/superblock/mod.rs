@@ -134,7 +134,7 @@ impl<T: Timing> SuperblockFtl<T> {
         let can_give = self.excess(superblock) >= self.nand.geometry().pages_per_block;
         let name = EraseBlock(superblock as u32);
         match (can_give, self.victims.is_candidate(name)) {
-            (true, false) => self.victims.close(name, 0),
+            (true, false) => self.victims.close(name, 0, 0),
             (false, true) => self.victims.remove(name),
             _ => {}
         }
