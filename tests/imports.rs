@@ -35,7 +35,7 @@ struct Front {
     crates: &'static [&'static str],
 }
 
-const FRONTS: [Front; 7] = [
+const FRONTS: [Front; 9] = [
     Front { root: "crates/kernel/src/lib.rs", rooms: None, crates: &[] },
     Front { root: "crates/nvm/src/lib.rs", rooms: None, crates: &[] },
     Front { root: "crates/nbd/src/lib.rs", rooms: Some(&["run"]), crates: &[] },
@@ -45,11 +45,28 @@ const FRONTS: [Front; 7] = [
         rooms: Some(&["device", "fs", "layout", "report", "run", "translation", "workload"]),
         crates: &["flashpath_kernel"],
     },
-    Front { root: "crates/sweep/src/lib.rs", rooms: Some(&["report", "run", "workload"]), crates: &[] },
+    Front { root: "crates/environment/src/lib.rs", rooms: Some(&["report"]), crates: &[] },
+    Front {
+        root: "crates/sweep/src/lib.rs",
+        rooms: Some(&["report", "run", "workload"]),
+        crates: &["flashpath_environment"],
+    },
     Front {
         root: "crates/cli/src/main.rs",
         rooms: Some(&["device", "fs", "layout", "report", "run", "translation", "workload"]),
-        crates: &["flashpath_fuse", "flashpath_kernel", "flashpath_nbd", "flashpath_reproduce", "flashpath_sweep"],
+        crates: &[
+            "flashpath_environment",
+            "flashpath_fuse",
+            "flashpath_kernel",
+            "flashpath_nbd",
+            "flashpath_reproduce",
+            "flashpath_sweep",
+        ],
+    },
+    Front {
+        root: "crates/python/src/lib.rs",
+        rooms: Some(&["device", "fs", "report", "run", "translation", "workload"]),
+        crates: &["flashpath_environment", "flashpath_sweep"],
     },
 ];
 

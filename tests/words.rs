@@ -8,7 +8,7 @@ use syn::visit::{self, Visit};
 
 /// The maximum share of doc lines, in percent, that open with a question word, for each room. A room that is finished
 /// has 1; a limit may only shrink.
-const OPENERS: [(&str, u32); 18] = [
+const OPENERS: [(&str, u32); 20] = [
     ("src", 1),
     ("src/device", 1),
     ("src/expression", 1),
@@ -20,10 +20,12 @@ const OPENERS: [(&str, u32); 18] = [
     ("src/translation", 1),
     ("src/workload", 1),
     ("crates/cli", 1),
+    ("crates/environment", 1),
     ("crates/fuse", 1),
     ("crates/kernel", 1),
     ("crates/nbd", 1),
     ("crates/nvm", 0),
+    ("crates/python", 1),
     ("crates/reproduce", 1),
     ("crates/sweep", 1),
     ("tests", 1),

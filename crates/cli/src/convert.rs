@@ -33,7 +33,7 @@ impl Convert {
             return Err(Failure::input(message, Some("choose another name for the output".to_string())));
         }
         let trace = TraceFile::open(&self.trace)?;
-        let options = TraceOptions { name: trace.name(), ..self.reading.options() };
+        let options = TraceOptions { name: trace.name().map(str::to_string), ..self.reading.options() };
         let summary = convert(trace.path(), &options, &self.output, format)?;
         for warning in summary.input.warnings() {
             crate::print_message(&format!("warning: {warning}"));

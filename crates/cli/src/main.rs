@@ -11,7 +11,6 @@ mod calibrate;
 mod capture;
 mod convert;
 mod cpu;
-mod environment;
 mod failure;
 mod image_lock;
 mod invocation;

@@ -132,7 +132,7 @@ impl Source {
             Source::Trace(file) => {
                 let reading = replaying.reading.options();
                 let (addresses, repeat) = (replaying.addresses.unwrap_or_default(), replaying.repeat.unwrap_or(1));
-                let options = TraceOptions { addresses, repeat, name: file.name(), ..reading };
+                let options = TraceOptions { addresses, repeat, name: file.name().map(str::to_string), ..reading };
                 Box::new(TraceWorkload::open(file.path(), options, device_bytes)?)
             }
             Source::FioJob(file) => fio_job::fio_job(file, device_bytes, seed)?,

@@ -32,7 +32,7 @@ pub use error::{JournalFault, SweepError};
 pub use journal::{DoneRun, Identity, Journal};
 pub use options::{COMMAND, SEED};
 pub use plan::{Plan, Point, Request};
-pub use runner::{ERROR, Limits, SweepProgress, check_memory, has_failed, run_all};
+pub use runner::{Abandoned, ERROR, Limits, SweepProgress, check_memory, failed_point, has_failed, run_all, run_point};
 pub use template::Template;
 pub use traces::Traces;
 pub use work::WorkloadRequest;

@@ -10,7 +10,7 @@ use crate::template::Template;
 use crate::traces::Traces;
 use crate::work::{Work, WorkloadRequest, read_workloads};
 use flashpath::expression::{ExpressionError, Kind};
-use flashpath::run::{Job, Path, RunError, STATIONS, memory_bytes};
+use flashpath::run::{Job, NoMachine, Outcome, Path, Progress, RunError, STATIONS, Station, memory_bytes, run};
 use flashpath::task::CpuTable;
 use flashpath::workload::trace::{Format, Stage};
 use serde_json::Value;
@@ -36,6 +36,17 @@ pub struct Request {
     pub stage: Option<Stage>,
     /// The CPU time of file workloads; `None`: the table in the program.
     pub cpu: Option<CpuTable>,
+    /// The stations of paths; `None`: those of the library.
+    pub stations: Option<&'static [Station]>,
+}
+
+/// The number of runs that a description may have.
+#[derive(Clone, Copy, PartialEq)]
+enum Number {
+    /// One: it may have files, as nothing runs beside it.
+    One,
+    /// Any.
+    Any,
 }
 
 /// A path of the plan.
@@ -85,6 +96,24 @@ impl Plan {
     ///
     /// Fails if a station, a workload or the run refuses a value; the error points at it.
     pub fn read(request: &Request) -> Result<Plan, SweepError> {
+        Plan::read_of(request, Number::Any)
+    }
+
+    /// Reads the description of one run, which may have files: nothing runs beside it.
+    ///
+    /// Fails as [`read`](Plan::read) does, and if an option has several values.
+    pub fn read_one(request: &Request) -> Result<Plan, SweepError> {
+        let plan = Plan::read_of(request, Number::One)?;
+        match plan.runs() {
+            1 => Ok(plan),
+            runs => {
+                let help = "give each option one value, or make a sweep of it";
+                Err(SweepError::input(format!("these are {runs} runs, and one is asked for"), help))
+            }
+        }
+    }
+
+    fn read_of(request: &Request, number: Number) -> Result<Plan, SweepError> {
         if request.on.is_empty() {
             let help = "add --on PATH, such as --on page:op=7%:14%/nand:size=1G";
             return Err(SweepError::input("the sweep has no path: --on is not given", help));
@@ -94,7 +123,7 @@ impl Plan {
         }
         let mut columns = Vec::new();
         let works = read_workloads(&request.workloads, WORKLOAD, &mut columns)?;
-        let paths = read_paths(&request.on, &mut columns)?;
+        let paths = read_paths(request, number, &mut columns)?;
         let (options, seeds) = read_options(request, &mut columns)?;
         let plan = Plan { works, paths, options, seeds, columns, reading: (request.format, request.stage) };
         let sizes = [plan.works.len(), plan.paths.len(), plan.options.len(), plan.seeds.len()];
@@ -193,6 +222,13 @@ impl<'p> Point<'p> {
         self.work.job(&self.path.path, &self.options.chosen, self.seed, traces)
     }
 
+    /// Runs it. `watch` is called regularly, and returns false to end the run.
+    ///
+    /// Fails as [`run`] does.
+    pub fn run(&self, traces: &'p Traces, watch: &mut dyn FnMut(&Progress) -> bool) -> Result<Outcome, RunError> {
+        run(self.job(Some(traces))?, &NoMachine, watch)
+    }
+
     /// An estimate of the bytes of memory that the run takes.
     pub fn memory_bytes(&self) -> u64 {
         memory_bytes(&self.path.path, &self.options.chosen.run)
@@ -212,25 +248,29 @@ impl<'p> Point<'p> {
     }
 }
 
-fn read_paths(on: &[(Option<String>, String)], columns: &mut Vec<String>) -> Result<Vec<PlannedPath>, SweepError> {
-    let kinds: Vec<&'static Kind> = STATIONS.iter().map(|station| station.kind).collect();
+fn read_paths(request: &Request, number: Number, columns: &mut Vec<String>) -> Result<Vec<PlannedPath>, SweepError> {
+    let (on, stations) = (&request.on, request.stations.unwrap_or(STATIONS));
+    let kinds: Vec<&'static Kind> = stations.iter().map(|station| station.kind).collect();
     let mut paths: Vec<PlannedPath> = Vec::new();
     if on.len() > 1 {
         add_column(columns, ON);
     }
-    for (number, (name, text)) in on.iter().enumerate() {
+    for (at, (name, text)) in on.iter().enumerate() {
         let label = name.as_ref().unwrap_or(text);
-        if on[..number].iter().any(|(other, text)| other.as_ref().unwrap_or(text) == label) {
+        if on[..at].iter().any(|(other, text)| other.as_ref().unwrap_or(text) == label) {
             let help = "write each path once, and give each a name of its own";
             return Err(SweepError::input(format!("{label} is written twice"), help));
         }
         let template = Template::of_path(text, &kinds)?;
         check_count(&template)?;
         template.axes.iter().filter(|axis| axis.values.len() > 1).for_each(|axis| add_column(columns, &axis.name));
-        for number in 0..template.count() {
-            let choice = template.choice(number);
-            let path = Path::read(&template.text_of(&choice)).map_err(|error| template.error_in(&choice, error))?;
+        for choice in (0..template.count()).map(|number| template.choice(number)) {
+            let path = Path::read_with(&template.text_of(&choice), stations)
+                .map_err(|error| template.error_in(&choice, error))?;
             check_is_simulated(&path)?;
+            if number == Number::Any {
+                check_has_no_files(&path)?;
+            }
             let mut cells = cells_of(&template, &choice);
             if on.len() > 1 {
                 cells.insert(0, (ON.to_string(), Value::from(label.as_str())));
@@ -241,18 +281,25 @@ fn read_paths(on: &[(Option<String>, String)], columns: &mut Vec<String>) -> Res
     Ok(paths)
 }
 
-/// Runs of a sweep are beside each other: they share no image, and no clock of the machine counts.
+/// No clock of the machine counts.
 fn check_is_simulated(path: &Path) -> Result<(), SweepError> {
-    let text = &path.text;
-    if path.kernel().is_some() {
-        let help = "use flashpath run, one after the other, or put ext/ or sfs/ before the path";
-        return Err(SweepError::input(format!("{text} runs on this machine's kernel, and a sweep simulates"), help));
+    match path.kernel() {
+        None => Ok(()),
+        Some(_) => {
+            let help = "use the command flashpath run, one after the other, or put ext/ or sfs/ before the path";
+            let message = format!("{} runs on this machine's kernel, and a sweep simulates", path.text);
+            Err(SweepError::input(message, help))
+        }
     }
+}
+
+/// Runs of a sweep are beside each other: they share no image.
+fn check_has_no_files(path: &Path) -> Result<(), SweepError> {
     match path.devices.iter().all(|device| device.files().is_empty()) {
         true => Ok(()),
         false => {
             let help = "leave image= and device= out: a sweep's storage is in memory";
-            Err(SweepError::input(format!("{text} has files, which runs beside each other would share"), help))
+            Err(SweepError::input(format!("{} has files, which runs beside each other would share", path.text), help))
         }
     }
 }

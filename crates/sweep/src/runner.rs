@@ -5,7 +5,7 @@ use crate::journal::{DoneRun, Journal};
 use crate::plan::{Plan, Point};
 use crate::traces::Traces;
 use flashpath::report::sweep::{SweepRow, row};
-use flashpath::run::{NoMachine, run};
+use flashpath::run::Progress;
 use flashpath::units::human_size;
 use serde_json::Value;
 use std::collections::VecDeque;
@@ -179,14 +179,15 @@ impl Shared<'_> {
         while let Some((number, bytes)) = self.take() {
             let (share, work) = &self.under_way[worker];
             work.store(bytes, Ordering::Relaxed);
-            let began = Instant::now();
-            let row = self.run_one(self.plan.point(number), share);
-            let seconds = began.elapsed().as_secs_f64();
+            let done = run_point(self.plan.point(number), self.traces, &mut |progress| {
+                share.store((progress.share.unwrap_or(0.0) * STEPS) as u64, Ordering::Relaxed);
+                !self.stop.load(Ordering::Relaxed)
+            });
             share.store(0, Ordering::Relaxed);
-            if let Some(row) = row {
-                self.failed.fetch_add(u64::from(has_failed(&row)), Ordering::Relaxed);
+            if let Some(done) = done {
+                self.failed.fetch_add(u64::from(has_failed(&done.row)), Ordering::Relaxed);
                 self.done_work.fetch_add(bytes, Ordering::Relaxed);
-                let added = self.journal.lock().expect(UNBROKEN).add(&DoneRun { run: number, seconds, row });
+                let added = self.journal.lock().expect(UNBROKEN).add(&done);
                 self.note(added);
             }
             let mut queue = self.queue.lock().expect(UNBROKEN);
@@ -231,29 +232,44 @@ impl Shared<'_> {
         };
         self.under_way.iter().map(of).sum()
     }
+}
 
-    /// The row of a run; `None` if it was stopped.
-    fn run_one(&self, point: Point<'_>, share: &AtomicU64) -> Option<SweepRow> {
-        let mut watch = |progress: &flashpath::run::Progress| {
-            share.store((progress.share.unwrap_or(0.0) * STEPS) as u64, Ordering::Relaxed);
-            !self.stop.load(Ordering::Relaxed)
-        };
-        let job = point.job(Some(self.traces));
-        // A bug in one run does not end the others.
-        let ended = catch_unwind(AssertUnwindSafe(|| run(job?, &NoMachine, &mut watch)));
-        let mut cells = match ended {
-            Ok(Ok(outcome)) if outcome.result.interrupted => return None,
-            Ok(Ok(outcome)) => match outcome.failure {
-                None => row(outcome.result),
-                Some(error) => failed_row(&point, error.to_string()),
+/// The payload of a panic by which a part of the caller's, such as a policy, ends its run: the reason. The others go on.
+pub struct Abandoned(pub String);
+
+/// Runs a point, and returns its row; `None` if `watch` ended it. A failure of the run is a row, too.
+pub fn run_point(point: Point<'_>, traces: &Traces, watch: &mut dyn FnMut(&Progress) -> bool) -> Option<DoneRun> {
+    let began = Instant::now();
+    // A bug in one run does not end the others.
+    let ended = catch_unwind(AssertUnwindSafe(|| point.run(traces, watch)));
+    let row = match ended {
+        Ok(Ok(outcome)) if outcome.result.interrupted => return None,
+        Ok(Ok(outcome)) => match outcome.failure {
+            None => with_cells(row(outcome.result), &point),
+            Some(error) => failed_row(&point, error.to_string()),
+        },
+        Ok(Err(error)) => failed_row(&point, error.to_string()),
+        Err(payload) => failed_row(
+            &point,
+            match payload.downcast::<Abandoned>() {
+                Ok(abandoned) => abandoned.0,
+                Err(_) => "the run panicked: this is a bug of flashpath".to_string(),
             },
-            Ok(Err(error)) => failed_row(&point, error.to_string()),
-            Err(_) => failed_row(&point, "the run panicked: this is a bug of flashpath".to_string()),
-        };
-        cells.entry(ERROR).or_insert(Value::Null);
-        cells.extend(point.cells().cloned());
-        Some(cells)
-    }
+        ),
+    };
+    Some(DoneRun { run: point.number, seconds: began.elapsed().as_secs_f64(), row })
+}
+
+/// The row of a run that failed for this reason.
+pub fn failed_point(point: Point<'_>, why: String) -> DoneRun {
+    DoneRun { run: point.number, seconds: 0.0, row: failed_row(&point, why) }
+}
+
+/// The row with the values of the varied options.
+fn with_cells(mut row: SweepRow, point: &Point<'_>) -> SweepRow {
+    row.entry(ERROR).or_insert(Value::Null);
+    row.extend(point.cells().cloned());
+    row
 }
 
 /// The row of a run that failed: what was asked, and why there is no result.
@@ -265,5 +281,5 @@ fn failed_row(point: &Point<'_>, why: String) -> SweepRow {
         ("seed", Value::from(point.seed)),
         (ERROR, Value::from(why)),
     ];
-    cells.into_iter().map(|(name, value)| (name.to_string(), value)).collect()
+    with_cells(cells.into_iter().map(|(name, value)| (name.to_string(), value)).collect(), point)
 }

@@ -18,7 +18,7 @@ impl Traces {
     ///
     /// Fails if one has no operation, or the temporary directory has no room.
     pub(crate) fn decode(
-        files: &[(&Path, Option<&'static str>)],
+        files: &[(&Path, Option<&str>)],
         devices: &[Option<u32>],
         (format, stage): (Option<&'static Format>, Option<Stage>),
     ) -> Result<Traces, SweepError> {
@@ -28,6 +28,7 @@ impl Traces {
                 if decoded.iter().any(|(known, of, _)| known == file && *of == device) {
                     continue;
                 }
+                let name = name.map(str::to_string);
                 let options = TraceOptions { format, stage, device, name, ..TraceOptions::default() };
                 let records = tempfile::tempfile().map_err(|source| WorkloadError::Read {
                     file: std::env::temp_dir().display().to_string(),

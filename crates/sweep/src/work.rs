@@ -10,10 +10,8 @@ use flashpath::run::{BlockWork, Job, Path as DevicePath, Place, RunError, RunOpt
 use flashpath::workload::files::{self, file_workload};
 use flashpath::workload::trace::{Format, Stage, TraceWorkload};
 use flashpath::workload::{fio_job, generator};
+use flashpath_environment::input_file;
 use serde_json::Value;
-use sha2::{Digest, Sha256};
-use std::fs::File;
-use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 /// A workload as the user gives it.
@@ -25,11 +23,16 @@ pub enum WorkloadRequest {
     Trace {
         /// Its file.
         file: PathBuf,
-        /// Its name in messages, if it is not that of the file.
-        name: Option<&'static str>,
+        /// Its name in results and messages, if it is not that of the file.
+        name: Option<String>,
     },
     /// A fio job.
-    FioJob(PathBuf),
+    FioJob {
+        /// Its file.
+        file: PathBuf,
+        /// Its name in results and messages, if it is not that of the file.
+        name: Option<String>,
+    },
 }
 
 /// A workload of a plan.
@@ -42,15 +45,12 @@ pub struct Work {
 enum WorkKind {
     Generator(Term),
     Files(Term),
-    Trace { file: PathBuf, name: Option<&'static str>, sha256: String },
+    Trace { file: PathBuf, name: Option<String>, sha256: String },
     FioJob { file: PathBuf, sha256: String },
 }
 
 /// The size on which a generator is checked before any device is made.
 const CHECKED_BYTES: u64 = 1 << 30;
-
-/// Bytes that are hashed at once.
-const PART: usize = 1 << 20;
 
 /// Reads the workloads, and adds the columns of their varied options; `column` has their templates, if there are several.
 pub(crate) fn read_workloads(
@@ -67,12 +67,12 @@ pub(crate) fn read_workloads(
         let (label, mut read) = match request {
             WorkloadRequest::Expression(text) => (text.clone(), read_expression(text, columns)?),
             WorkloadRequest::Trace { file, name } => {
-                let label = name.map_or_else(|| file.display().to_string(), str::to_string);
-                let kind = WorkKind::Trace { file: file.clone(), name: *name, sha256: sha256(file)? };
+                let label = name.clone().unwrap_or_else(|| file.display().to_string());
+                let kind = WorkKind::Trace { file: file.clone(), name: name.clone(), sha256: sha256(file)? };
                 (label.clone(), vec![Work { name: label, cells: Vec::new(), kind }])
             }
-            WorkloadRequest::FioJob(file) => {
-                let label = format!("fio:{}", file.display());
+            WorkloadRequest::FioJob { file, name } => {
+                let label = name.clone().unwrap_or_else(|| format!("fio:{}", file.display()));
                 let kind = WorkKind::FioJob { file: file.clone(), sha256: sha256(file)? };
                 (label.clone(), vec![Work { name: label, cells: Vec::new(), kind }])
             }
@@ -115,20 +115,8 @@ fn read_expression(text: &str, columns: &mut Vec<String>) -> Result<Vec<Work>, S
 
 /// The SHA-256 of a file, in hexadecimal digits.
 fn sha256(file: &Path) -> Result<String, SweepError> {
-    let hashed = || -> io::Result<String> {
-        let (mut opened, mut hash, mut part) = (File::open(file)?, Sha256::new(), vec![0; PART]);
-        loop {
-            match opened.read(&mut part) {
-                Ok(0) => break,
-                Ok(read) => hash.update(&part[..read]),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
-    };
     let unreadable = |error| SweepError::input(format!("cannot read {}: {error}", file.display()), "name another file");
-    hashed().map_err(unreadable)
+    input_file(file).map(|input| input.sha256).map_err(unreadable)
 }
 
 impl Work {
@@ -143,9 +131,9 @@ impl Work {
     }
 
     /// The trace's file and its name in messages, if it is one.
-    pub fn trace(&self) -> Option<(&Path, Option<&'static str>)> {
+    pub fn trace(&self) -> Option<(&Path, Option<&str>)> {
         match &self.kind {
-            WorkKind::Trace { file, name, .. } => Some((file, *name)),
+            WorkKind::Trace { file, name, .. } => Some((file, name.as_deref())),
             WorkKind::Generator(_) | WorkKind::Files(_) | WorkKind::FioJob { .. } => None,
         }
     }

@@ -8,7 +8,7 @@
 //! | `summary` | the means for a terminal, and as a table of a page |
 //! | `figure` | one column over another |
 //! | `page` | the HTML page |
-//! | `mod.rs` | rows as CSV and Parquet |
+//! | `mod.rs` | rows as CSV, Parquet and columns |
 
 mod figure;
 mod means;
@@ -17,6 +17,7 @@ mod row;
 mod statistics;
 mod summary;
 
+pub use super::flat::{FlatCells, FlatColumn, FlatTable};
 pub use figure::Figure;
 pub use means::{Group, groups, means};
 pub use page::page;
@@ -26,7 +27,6 @@ pub use summary::table;
 
 use super::WriteError;
 use super::comma_separated::comma_separated;
-use super::flat::FlatTable;
 use super::parquet_table::parquet_file;
 use serde_json::{Map, Value};
 
@@ -45,7 +45,8 @@ pub fn parquet(rows: &[SweepRow], first: &[String], name: &str) -> Result<Vec<u8
     parquet_file(&flat_table(rows, first)).map_err(failed)
 }
 
-fn flat_table(rows: &[SweepRow], first: &[String]) -> FlatTable {
+/// The same table by columns, each of one type.
+pub fn flat_table(rows: &[SweepRow], first: &[String]) -> FlatTable {
     let rows: Vec<Value> = rows.iter().cloned().map(Value::Object).collect();
     let mut table = FlatTable::of(&rows);
     let rank = |name: &str| first.iter().position(|first| first == name).unwrap_or(first.len());

@@ -88,7 +88,7 @@ pub struct TraceOptions {
     /// The stage of requests to read; [`Stage::Queue`] by default. An error for formats without stages.
     pub stage: Option<Stage>,
     /// The name of the file in messages; `None` for its path.
-    pub name: Option<&'static str>,
+    pub name: Option<String>,
     /// The treatment of addresses beyond the end of the device.
     pub addresses: Addresses,
     /// Read only this many operations.
@@ -100,7 +100,7 @@ pub struct TraceOptions {
 impl TraceOptions {
     /// The name of the file at `path` in messages.
     fn name_of(&self, path: &Path) -> String {
-        self.name.map_or_else(|| path.display().to_string(), str::to_string)
+        self.name.clone().unwrap_or_else(|| path.display().to_string())
     }
 }
 

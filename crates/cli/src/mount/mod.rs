@@ -3,16 +3,12 @@
 //! | file | role |
 //! |---|---|
 //! | `mod` | the command line, start and shutdown |
-//! | `memory` | the memory of a mount |
 //! | `options` | the options of `-o` |
 //! | `watch` | warnings of the stations, and the figures of `--stats` |
 
-mod memory;
 mod options;
 mod remount;
 mod watch;
-
-pub use memory::machine_share;
 
 use crate::failure::Failure;
 use crate::image_lock::Patience;
@@ -33,6 +29,7 @@ use flashpath::run::shared::{CallError, SharedVolume, Sharing};
 use flashpath::run::{Path, is_in_memory, mark_lost_changes, open_file_system, set_owner};
 use flashpath::task::Task;
 use flashpath::time::Time;
+use flashpath_environment::machine_share;
 use flashpath_fuse::{Caching, Mounted, Wishes, check_mount_point};
 use options::MountOptions;
 use std::path::PathBuf;
@@ -106,7 +103,7 @@ impl Mount {
         let path = Path::read(&self.path)?;
         // Before the volume is opened, which may change it: what is refused leaves it as it is.
         check_mount_point(&self.directory)?;
-        let (clock, memory_bytes) = (clock(), Some(memory::machine_share()));
+        let (clock, memory_bytes) = (clock(), Some(machine_share()));
         let mounting = Mounting { memory_bytes, ..Mounting::at(self.process.seed, wall_time_ns()) };
         let access = match (self.despite_damage, options.read_only) {
             (true, _) => Access::DespiteDamage,

@@ -13,7 +13,6 @@ mod named_path;
 mod on_kernel;
 mod output;
 
-use crate::environment::environment;
 use crate::failure::Failure;
 use crate::progress::Bars;
 use crate::words::one_of;
@@ -22,6 +21,7 @@ use flashpath::expression::Amount;
 use flashpath::report::{Environment, RequestLog};
 use flashpath::run::{Logging, Part, Path};
 use flashpath::task::CpuTable;
+use flashpath_environment::environment;
 use jobs::Runner;
 pub use named_path::NamedPath;
 use on_kernel::ThisMachine;
@@ -192,7 +192,9 @@ impl Run {
     /// Where the results are from, found before the run: a file that cannot be read later would cost them.
     fn environment(&self, source: &Source) -> Result<Environment, Failure> {
         let is_asked = self.json.is_some() || self.csv.is_some() || self.parquet.is_some();
-        if is_asked { environment(source.file()) } else { Ok(Environment::default()) }
+        let unreadable =
+            |error: std::io::Error| Failure::input(format!("cannot read the workload's file: {error}"), None);
+        if is_asked { environment(source.file()).map_err(unreadable) } else { Ok(Environment::default()) }
     }
 
     /// Refuses a name of two paths.

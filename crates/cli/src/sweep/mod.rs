@@ -12,10 +12,10 @@ mod progress;
 mod request;
 
 use crate::failure::Failure;
-use crate::mount::machine_share;
 use flashpath::task::CpuTable;
 use flashpath::units::parse_size;
 use flashpath::workload::trace::{Format, Stage};
+use flashpath_environment::machine_share;
 use flashpath_sweep::{Identity, Journal, JournalFault, Limits, Plan, SweepError, check_memory, run_all};
 use output::{JournalPlace, Outputs};
 use progress::ProgressBar;
@@ -141,7 +141,7 @@ impl Sweep {
         }
         self.outputs.check(&plan)?;
         let JournalPlace { path, temporary } = self.outputs.journal()?;
-        let program = crate::environment::program();
+        let program = flashpath_environment::program();
         let identity = Identity::new(program, plan.identity(), request::command(), plan.runs());
         let mut journal = Journal::open(&path, &identity)?;
         if journal.damaged_lines() > 0 && !self.quiet {

@@ -86,11 +86,12 @@ fn read_workload(argument: &OsStr, traces: &mut Vec<TraceFile>) -> Result<Worklo
     }
     Ok(match Source::read(argument)? {
         Source::Trace(trace) => {
-            let request = WorkloadRequest::Trace { file: trace.path().to_path_buf(), name: trace.name() };
+            let request =
+                WorkloadRequest::Trace { file: trace.path().to_path_buf(), name: trace.name().map(str::to_string) };
             traces.push(trace);
             request
         }
-        Source::FioJob(file) => WorkloadRequest::FioJob(file),
+        Source::FioJob(file) => WorkloadRequest::FioJob { file, name: None },
         Source::Generator(_) | Source::Files(_) => {
             WorkloadRequest::Expression(argument.to_str().expect("an expression is text").to_string())
         }

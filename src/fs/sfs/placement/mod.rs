@@ -91,6 +91,11 @@ pub trait Grouping: Send {
     /// The group of a block.
     fn group_of(&mut self, block: &BlockView, now: Tick) -> usize;
 
+    /// The groups of the blocks of a writeback, in their order. A policy with a high cost for each call takes them together.
+    fn groups_of(&mut self, blocks: &[BlockView], now: Tick) -> Vec<usize> {
+        blocks.iter().map(|block| self.group_of(block, now)).collect()
+    }
+
     /// Called when cleaning of a segment begins.
     fn cleaning_begins(&mut self, _segment: &SegmentView, _now: Tick) {}
 
@@ -126,4 +131,9 @@ impl<G: Grouping + Clone + Debug + Sync + 'static> GroupingSettings for G {
 pub trait Cleaner: Debug + Send + Sync {
     /// The score of a segment that is not full. It need not be finite. Segments without live blocks are not scored.
     fn score(&self, segment: &SegmentView, now: Tick) -> f64;
+
+    /// The scores of all candidates, in their order. A policy with a high cost for each call takes them together.
+    fn scores(&self, segments: &[SegmentView], now: Tick) -> Vec<f64> {
+        segments.iter().map(|segment| self.score(segment, now)).collect()
+    }
 }

@@ -11,32 +11,17 @@ use std::cmp::Ordering;
 /// since it frees nothing: `None` if all are full. Ties go to the segment with fewer live blocks, then to the lowest
 /// number, whatever the order of the input.
 pub fn choose(policy: &dyn Cleaner, segments: impl Iterator<Item = SegmentView>, now: Tick) -> Option<u32> {
-    segments
-        .filter(|segment| segment.live < segment.capacity)
-        .map(|segment| Candidate::of(policy, &segment, now))
-        .min_by(Candidate::better_first)
-        .map(|candidate| candidate.number)
+    let candidates: Vec<SegmentView> = segments.filter(|segment| segment.live < segment.capacity).collect();
+    let empty = candidates.iter().filter(|segment| segment.live == 0).map(|segment| segment.number).min();
+    empty.or_else(|| {
+        let scores = policy.scores(&candidates, now);
+        assert_eq!(scores.len(), candidates.len(), "each candidate has a score");
+        candidates.iter().zip(scores).min_by(|a, b| better_first(*a, *b)).map(|(segment, _)| segment.number)
+    })
 }
 
-struct Candidate {
-    score: f64,
-    live: u32,
-    number: u32,
-}
-
-impl Candidate {
-    fn of(policy: &dyn Cleaner, segment: &SegmentView, now: Tick) -> Candidate {
-        // A segment without live blocks precedes any score.
-        let score = if segment.live == 0 { f64::INFINITY } else { policy.score(segment, now) };
-        Candidate { score, live: segment.live, number: segment.number }
-    }
-
-    fn better_first(&self, other: &Candidate) -> Ordering {
-        (self.live > 0)
-            .cmp(&(other.live > 0))
-            .then_with(|| other.score.total_cmp(&self.score))
-            .then_with(|| (self.live, self.number).cmp(&(other.live, other.number)))
-    }
+fn better_first((a, score_a): (&SegmentView, f64), (b, score_b): (&SegmentView, f64)) -> Ordering {
+    score_b.total_cmp(&score_a).then_with(|| (a.live, a.number).cmp(&(b.live, b.number)))
 }
 
 #[cfg(test)]

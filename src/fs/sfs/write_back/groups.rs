@@ -90,7 +90,7 @@ impl Sfs {
         let views: Vec<SegmentView> = self.log.segments.views().filter(|view| self.has_hotness(view)).collect();
         self.grouping.observe(&views, now);
         let count = self.grouping.groups().clamp(1, MOST_GROUPS);
-        let mut groups = vec![Vec::new(); count];
+        let mut blocks = Vec::with_capacity(slots.len());
         let mut file = (0, History::default());
         for slot in slots {
             let waits = *self.dirty_blocks.slot(*slot);
@@ -98,13 +98,18 @@ impl Sfs {
             if file.0 != waits.inode {
                 file = (waits.inode, self.inode(task, waits.inode)?.history);
             }
-            let view = BlockView {
+            blocks.push(BlockView {
                 block: History { writes: entry.writes.get(), modified: Tick(entry.modified.get()) },
                 file: file.1,
                 group: (entry.group != NO_GROUP).then_some(entry.group),
                 cleaned_from: waits.is_cleaned.then_some(waits.cleaned_from),
-            };
-            groups[self.grouping.group_of(&view, now).min(count - 1)].push(*slot);
+            });
+        }
+        let chosen = self.grouping.groups_of(&blocks, now);
+        assert_eq!(chosen.len(), slots.len(), "each block has a group");
+        let mut groups = vec![Vec::new(); count];
+        for (slot, group) in slots.iter().zip(chosen) {
+            groups[group.min(count - 1)].push(*slot);
         }
         Ok(groups)
     }

@@ -1,6 +1,10 @@
-//! Where this program's results are from: its commit, the machine, and the file that was read.
+//! Where results are from: the commit of the sources, the machine, and the file that was read; and the memory that a
+//! program takes of the machine. The program and the Python package share it.
 
-use crate::failure::Failure;
+mod memory;
+
+pub use memory::machine_share;
+
 use flashpath::report::{Environment, InputFile, Machine, Program};
 use sha2::{Digest, Sha256};
 use std::fs::File;
@@ -13,15 +17,13 @@ const PART: usize = 1 << 20;
 /// Where results are from, of a workload that was read from `input`, if it has a file.
 ///
 /// Fails if the file cannot be read.
-pub fn environment(input: Option<&Path>) -> Result<Environment, Failure> {
+pub fn environment(input: Option<&Path>) -> io::Result<Environment> {
     let program = Program {
         name: "flashpath".to_string(),
         version: env!("CARGO_PKG_VERSION").to_string(),
         commit: option_env!("FLASHPATH_COMMIT").map(str::to_string),
     };
-    let unreadable = |error: io::Error| Failure::input(format!("cannot read the workload's file: {error}"), None);
-    let input = input.map(input_file).transpose().map_err(unreadable)?;
-    Ok(Environment { program, machine: Some(machine()), input })
+    Ok(Environment { program, machine: Some(machine()), input: input.map(input_file).transpose()? })
 }
 
 /// This program, its version, and the commit of its sources.
@@ -30,7 +32,8 @@ pub fn program() -> String {
     format!("flashpath {}{commit}", env!("CARGO_PKG_VERSION"))
 }
 
-fn input_file(path: &Path) -> io::Result<InputFile> {
+/// The length and the SHA-256 of a file.
+pub fn input_file(path: &Path) -> io::Result<InputFile> {
     let mut file = File::open(path)?;
     let (mut hash, mut part, mut bytes) = (Sha256::new(), vec![0; PART], 0);
     loop {

@@ -1,5 +1,5 @@
-//! The default memory of a mount: half of the machine's, or of the limit of the program's control group, whichever is
-//! less.
+//! The default memory of a mount, and of a sweep: half of the machine's, or of the limit of the program's control group,
+//! whichever is less.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mount_takes_half_of_the_machine_or_of_the_least_group_around_it() {
+    fn a_program_takes_half_of_the_machine_or_of_the_least_group_around_it() {
         let (_, none) = machine("0::/\n", &[]);
         assert_eq!(none, 4 << 30);
         let (_, unlimited) = machine("0::/a/b\n", &[("a/b/memory.max", "max\n"), ("a/memory.max", "max\n")]);

@@ -1,0 +1,284 @@
+"""Runs and sweeps."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, overload
+
+from . import _native
+from ._errors import InputError, RunFailed
+from ._options import Paths, Value, Values, Workload, given, paths_of, reading_of, workload_of
+from ._progress import RunProgressOption, RunWatch, SweepProgressOption, SweepWatch
+from ._tables import Table
+from .policies import costs_since, digest_of
+from .results import PolicyCost, Result, result_of
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+__all__ = ["Sweep", "run", "sweep"]
+
+
+@overload
+def run(
+    workload: Workload,
+    on: str,
+    *,
+    seed: int = ...,
+    depth: int | None = ...,
+    timed: float | None = ...,
+    limit: int | None = ...,
+    fill: bool | None = ...,
+    precondition: Value | None = ...,
+    verify: bool | None = ...,
+    size: Value | None = ...,
+    utilization: Value | None = ...,
+    fsync_every: int | None = ...,
+    repeat: int | None = ...,
+    addresses: str | None = ...,
+    device: int | None = ...,
+    format: str | None = ...,
+    stage: str | None = ...,
+    progress: RunProgressOption = ...,
+) -> Result: ...
+@overload
+def run(
+    workload: Workload,
+    on: Sequence[str] | Mapping[str, str],
+    *,
+    seed: int = ...,
+    depth: int | None = ...,
+    timed: float | None = ...,
+    limit: int | None = ...,
+    fill: bool | None = ...,
+    precondition: Value | None = ...,
+    verify: bool | None = ...,
+    size: Value | None = ...,
+    utilization: Value | None = ...,
+    fsync_every: int | None = ...,
+    repeat: int | None = ...,
+    addresses: str | None = ...,
+    device: int | None = ...,
+    format: str | None = ...,
+    stage: str | None = ...,
+    progress: RunProgressOption = ...,
+) -> list[Result]: ...
+def run(
+    workload: Workload,
+    on: Paths,
+    *,
+    seed: int = 1,
+    depth: int | None = None,
+    timed: float | None = None,
+    limit: int | None = None,
+    fill: bool | None = None,
+    precondition: Value | None = None,
+    verify: bool | None = None,
+    size: Value | None = None,
+    utilization: Value | None = None,
+    fsync_every: int | None = None,
+    repeat: int | None = None,
+    addresses: str | None = None,
+    device: int | None = None,
+    format: str | None = None,
+    stage: str | None = None,
+    progress: RunProgressOption = None,
+) -> Result | list[Result]:
+    """Runs one workload on one path, or on several, one after the other, in simulated time.
+
+    Other threads of Python go on beside a run. Ctrl-C ends it within about a tenth of a second.
+
+    Args:
+        workload: A generator (``uniform:writes=6x``), a file workload (``varmail``), ``fio:JOBFILE``, the file of a
+            trace, or a trace that :func:`flashpath.trace` has read.
+        on: A path (``page:op=7%/nand:size=1G``), or several: a list, or a dictionary from short names to paths.
+        seed: The seed of all randomness. The same seed, workload and path give the same counters on every machine.
+        depth: Requests in flight. Default: a fio job's iodepth, else 32.
+        timed: Replay a trace at its recorded times, multiplied by this.
+        limit: End after this many requests.
+        fill: Write the exported space once in order before counting begins.
+        precondition: The amount of writes of the workload before counting begins: bytes, ``512M``, or ``2x`` for twice
+            the size of the device.
+        verify: Check that every read returns the newest write.
+        size: Bytes of the file in which a block workload runs on a file system, or ``512M``.
+        utilization: On ``sfs``, fill the volume up to this share: 0.8 or ``80%``.
+        fsync_every: In a file, fsync the data after this many writes.
+        repeat: Replay a trace this many times.
+        addresses: A trace's addresses beyond the end of the drive: ``refuse``, ``wrap`` or ``scale``.
+        device: Only this device of a trace, from 0.
+        format: The format of a trace. Default: recognised by its content.
+        stage: The stage of requests in a blktrace trace: ``Q``, ``D`` or ``C``.
+        progress: True for a bar, False for none, or a function of :class:`flashpath.RunProgress`, which is called about
+            20 times a second. Default: a bar in notebooks and terminals.
+
+    Returns:
+        The result; a list of results, if ``on`` is several paths.
+
+    Raises:
+        InputError: The path, the workload or an option is wrong; the message points at it. Nothing was run.
+        RunFailed: The run failed; ``result`` has what was measured.
+    """
+    format, stage, read_device = reading_of([workload], format, stage, device)
+    options = given({
+        "seed": seed, "depth": depth, "timed": timed, "limit": limit, "fill": fill, "precondition": precondition,
+        "verify": verify, "size": size, "utilization": utilization, "fsync-every": fsync_every, "repeat": repeat,
+        "addresses": addresses, "device": read_device,
+    })
+    # All are checked before the first one begins.
+    plans = [
+        (name, _native.Plan([workload_of(workload)], [(name, path)], options, format=format, stage=stage, one=True))
+        for name, path in paths_of(on)
+    ]
+    results = [_run_plan(name, plan, progress) for name, plan in plans]
+    return results[0] if isinstance(on, str) else results
+
+
+def _run_plan(name: str | None, plan: _native.Plan, progress: RunProgressOption) -> Result:
+    watch = RunWatch(progress)
+    try:
+        document, failure, costs = plan.run(watch)
+    finally:
+        watch.close()
+    result = result_of(document, name, costs)
+    if failure is None:
+        return result
+    message, is_input = failure
+    if is_input:
+        raise InputError(message)
+    raise RunFailed(message, result)
+
+
+class Sweep(Table):
+    """The results of a sweep: a table with a row for each run, in the order of the combinations.
+
+    The first columns are the varied options and ``seed``; the others are the values of the result by the names of
+    ``flashpath run --csv``, without wall-clock times. ``error`` has the reason why a run failed.
+    """
+
+    def __init__(self, native: _native.Table, columns: list[str], failed: int, costs: tuple[PolicyCost, ...]) -> None:
+        super().__init__(native)
+        #: The columns of the varied options; the last is ``seed``.
+        self.varied = columns
+        #: The number of runs that failed.
+        self.failed = failed
+        #: The cost of policies in Python, over all runs of this session.
+        self.policies = costs
+
+    def means(self) -> Table:
+        """The means over the seeds: a row for each choice of the varied options.
+
+        It has ``runs``, ``failed``, and for each number its mean, and in ``NAME.ci95`` half of the width of its 95 %
+        confidence interval by Student's t. A number that only some runs of a choice have also has ``NAME.count``.
+        """
+        return Table(self._native.means(self.varied))
+
+    def report(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        x: str | None = None,
+        y: str | None = None,
+        by: str | None = None,
+        title: str | None = None,
+    ) -> str:
+        """A self-contained HTML page with a figure and the means, which is also written to ``path``, if that is given.
+
+        Args:
+            path: The file.
+            x: The column of the horizontal axis. Default: the first varied option.
+            y: The column of the vertical axis. Default: ``write_amplification.steady``.
+            by: The column of which each value is a line. Default: the second varied option.
+            title: The title of the page.
+        """
+        page = self._native.report(title or f"A sweep of {len(self):,} runs", self.varied, x, y, by)
+        if path is not None:
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(page)
+        return page
+
+
+def sweep(
+    workload: Workload | Sequence[Workload],
+    on: Paths,
+    *,
+    seed: Values = 1,
+    depth: Values | None = None,
+    timed: Values | None = None,
+    limit: Values | None = None,
+    fill: Values | None = None,
+    precondition: Values | None = None,
+    verify: Values | None = None,
+    size: Values | None = None,
+    utilization: Values | None = None,
+    fsync_every: Values | None = None,
+    repeat: Values | None = None,
+    addresses: Values | None = None,
+    device: Values | None = None,
+    format: str | None = None,
+    stage: str | None = None,
+    jobs: int | None = None,
+    memory: int | None = None,
+    journal: str | os.PathLike[str] | None = None,
+    client: Client | None = None,
+    progress: SweepProgressOption = None,
+) -> Sweep:
+    """Runs every combination of the values that paths, workloads and options have, beside each other.
+
+    An option of a path or a workload takes a list ``A:B:C``, a range ``FROM..TO`` or ``FROM..TO..STEP``, or
+    ``FROM..TO..x2``, as ``flashpath sweep`` does (docs/sweep.md). An argument of this function takes the same, or a list
+    or a range of Python: ``seed=range(1, 11)``, ``fill=[False, True]``.
+
+    All runs are checked before the first one begins. A run that fails is a row with the reason in ``error``; the others
+    go on. After Ctrl-C, and after a kill of Python, the same call goes on from ``journal``, if that was given.
+
+    Args:
+        workload: A workload, or several: see :func:`flashpath.run`.
+        on: A path, or several.
+        seed: The seeds; means and confidence intervals are taken over them.
+        depth, timed, limit, fill, precondition, verify, size, utilization, fsync_every, repeat, addresses, device: see
+            :func:`flashpath.run`; each takes several values.
+        format, stage: see :func:`flashpath.run`.
+        jobs: The number of runs beside each other. Default: the processors. With ``client``, its workers decide.
+        memory: Bytes of memory of all runs together. Default: half of the machine's, or of the control group's limit.
+        journal: The file of the runs that are done. ``flashpath sweep --journal`` can go on with the same file.
+        client: A ``dask.distributed.Client``: its workers do the runs. The table is the same to the last digit.
+        progress: True for a bar, False for none, or a function of :class:`flashpath.SweepProgress`, which is called about
+            5 times a second. Default: a bar in notebooks and terminals.
+
+    Raises:
+        InputError: A value is wrong; the message points at it. Or the journal is of another sweep. Nothing was run.
+        ClusterError: The workers of ``client`` cannot run the sweep.
+    """
+    workloads = [workload] if isinstance(workload, (str, os.PathLike)) or hasattr(workload, "file") else list(workload)
+    format, stage, device = reading_of(workloads, format, stage, device)
+    options = given({
+        "seed": seed, "depth": depth, "timed": timed, "limit": limit, "fill": fill, "precondition": precondition,
+        "verify": verify, "size": size, "utilization": utilization, "fsync-every": fsync_every, "repeat": repeat,
+        "addresses": addresses, "device": device,
+    })
+    asked, paths = [workload_of(one) for one in workloads], paths_of(on)
+    plan = _native.Plan(asked, paths, options, format=format, stage=stage)
+    policies = digest_of([path for _, path in paths])
+    before = _native.policy_costs()
+    watch = SweepWatch(progress)
+    command = f"flashpath.sweep({[text for text, _, _ in asked]}, {[path for _, path in paths]}, {dict(options)})"
+    opened: _native.Journal | None = None
+    try:
+        if client is None:
+            budget = _native.machine_memory() if memory is None else memory
+            plan.check_memory(budget)
+            opened = _native.Journal(plan, journal, command, policies)
+            if len(opened.done()) < plan.runs:
+                plan.sweep(opened, os.cpu_count() or 1 if jobs is None else jobs, budget, watch)
+        else:
+            from ._dask import Description, run_on
+
+            described = Description.of(asked, paths, options, format, stage, policies)
+            opened = _native.Journal(plan, journal, command, policies)
+            run_on(client, plan, described, opened, watch)
+        return Sweep(opened.table(), plan.columns, opened.failed(), costs_since(before))
+    finally:
+        watch.close()
+        if opened is not None:
+            opened.close()

@@ -1,0 +1,483 @@
+"""The result of a run, as dataclasses.
+
+The fields have the names of ``flashpath run --json`` (docs/results-format.md). Blocks are 4 KiB. A number that is
+unknown is None.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+import types
+import typing
+from dataclasses import dataclass, field
+from typing import Any
+
+from ._tables import Table
+
+__all__ = [
+    "CauseOverTime",
+    "CpuTimes",
+    "Flash",
+    "GateWaits",
+    "InputFile",
+    "Latencies",
+    "LedgerRow",
+    "Machine",
+    "MovedBytes",
+    "Percentiles",
+    "PolicyCost",
+    "Program",
+    "Result",
+    "Stage",
+    "StationMap",
+    "Sum",
+    "Translation",
+    "Wear",
+    "WearBin",
+    "Window",
+    "WindowLatency",
+    "WorkloadCounts",
+    "WriteAmplification",
+]
+
+
+@dataclass(frozen=True)
+class Program:
+    """The program that made a result."""
+
+    name: str
+    version: str
+    #: The commit of the sources, with ``-dirty`` if they differed from it; None if they were in no repository.
+    commit: str | None
+
+
+@dataclass(frozen=True)
+class Machine:
+    """The machine on which a run was made."""
+
+    system: str
+    architecture: str
+    processor: str | None
+    #: The processors that the program may use.
+    processors: int
+    memory_bytes: int | None
+
+
+@dataclass(frozen=True)
+class InputFile:
+    """A trace or a fio job, as it is stored."""
+
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class WorkloadCounts:
+    """The workload, counted at the top of the path."""
+
+    name: str
+    #: Requests served.
+    requests: int
+    #: Blocks of 4 KiB touched by reads.
+    read_blocks: int
+    #: Blocks of 4 KiB touched by writes.
+    written_blocks: int
+    #: Blocks of 4 KiB touched by discards.
+    discarded_blocks: int
+    #: Lines of a trace that could not be read.
+    rejected_lines: int
+
+
+@dataclass(frozen=True)
+class Flash:
+    """The flash of all drives, from the beginning of the count."""
+
+    #: Pages programmed. If page sizes differ, pages are counted in 4 KiB.
+    programmed_pages: int
+    read_pages: int
+    erased_blocks: int
+    #: Spare over exported pages, after reserves: 0.111 is 11.1 %.
+    effective_overprovisioning: float | None
+    page_bytes: int
+    pages_per_block: int
+    #: Erase blocks.
+    blocks: int
+    #: Bytes of all pages.
+    raw_bytes: int
+    #: Bytes exported by the path.
+    exported_bytes: int
+    #: Bytes of mapping in the RAM of a real drive.
+    mapping_ram_bytes: int | None
+
+
+@dataclass(frozen=True)
+class Translation:
+    """The counts of the translation layers."""
+
+    station: str
+    #: Flash pages read for the mapping.
+    mapping_reads: int
+    #: Other counts by name, such as merges by kind.
+    events: dict[str, int]
+
+
+@dataclass(frozen=True)
+class WriteAmplification:
+    """Bytes stored by all media over bytes that the workload wrote."""
+
+    #: Over the whole run.
+    total: float | None
+    #: Over the steady part of the run; None if there is none.
+    steady: float | None
+    #: The share of the host writes before the steady part, from 0 to 1.
+    steady_from_fraction: float | None
+
+
+@dataclass(frozen=True)
+class LedgerRow:
+    """Blocks that a station passed on."""
+
+    #: ``workload``, then the stations of the path; the last ones, the media, count the blocks they stored.
+    station: str
+    #: The cause at this station: ``host-write``, ``garbage-collection``, ...
+    cause: str
+    #: The cause for which the first station wrote the blocks.
+    origin: str
+    #: ``data``, ``metadata``, ``journal`` or ``mapping``.
+    content: str
+    #: Blocks of 4 KiB.
+    blocks: float
+
+
+@dataclass(frozen=True)
+class WearBin:
+    """The erase blocks with erase counts in a range."""
+
+    #: The lowest erase count.
+    from_: int = field(metadata={"name": "from"})
+    #: The highest erase count.
+    to: int
+    #: Erase blocks.
+    blocks: int
+
+
+@dataclass(frozen=True)
+class Wear:
+    """Erase counts since the drive was new; of a zoned drive, over its zones."""
+
+    erase_count_min: int
+    erase_count_mean: float
+    erase_count_max: int
+    #: The endurance of an erase block, in erases.
+    endurance: int
+    #: Erase blocks retired at their endurance.
+    worn_out_blocks: int
+    #: TiB of host writes until the flash is worn out, with even wear.
+    lifetime_host_tib: float | None
+    #: TiB of host writes until the first erase block is worn out.
+    lifetime_host_tib_first_block: float | None
+    histogram: tuple[WearBin, ...]
+
+
+@dataclass(frozen=True)
+class StationMap:
+    """The erase blocks, zones or segments of a station at the end, in at most 1,024 cells."""
+
+    station: str
+    #: ``erase block``, ``zone`` or ``segment``.
+    unit: str
+    units: int
+    #: Units of a cell; the last cell may have fewer.
+    units_per_cell: int
+    #: The share of each cell that is written, from 0 to 1.
+    written: tuple[float, ...] = ()
+    #: The share of each cell that is live, from 0 to 1.
+    live: tuple[float, ...] = ()
+    #: The mean erase count of each cell.
+    erases_mean: tuple[float, ...] = ()
+    #: The highest erase count of each cell.
+    erases_max: tuple[int, ...] = ()
+    #: The state of each cell: ``free``, ``open``, ``full``, ..., or ``mixed``.
+    states: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Percentiles:
+    """Latencies from issue to completion, in simulated nanoseconds."""
+
+    p50: int
+    p99: int
+    p999: int
+    max: int
+    mean: float
+    #: The number of requests.
+    count: int
+    #: Pairs: nanoseconds, and the share of the requests with at most this latency.
+    cumulative: tuple[tuple[int, float], ...]
+
+
+@dataclass(frozen=True)
+class Latencies:
+    """Latencies by class, in simulated nanoseconds."""
+
+    read: Percentiles | None
+    write: Percentiles | None
+    #: The other classes of a file workload: ``create``, ``fsync``, ...
+    others: dict[str, Percentiles] = field(default_factory=dict, metadata={"rest": True})
+
+
+@dataclass(frozen=True)
+class MovedBytes:
+    """Bytes of the counted stages."""
+
+    read: int
+    written: int
+
+
+@dataclass(frozen=True)
+class GateWaits:
+    """The waits of simulated threads for each other, at all gates of a name."""
+
+    gate: str
+    waits: int
+    #: Simulated seconds of all threads together.
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A stage of a file workload."""
+
+    name: str
+    #: True if it is counted.
+    counted: bool
+    #: Simulated seconds; None without a timing model.
+    seconds: float | None
+    #: Operations.
+    requests: int
+    gate_waits: tuple[GateWaits, ...]
+
+
+@dataclass(frozen=True)
+class WindowLatency:
+    """Latencies within a window, in simulated nanoseconds."""
+
+    p50: int
+    p99: int
+    max: int
+    count: int
+
+
+@dataclass(frozen=True)
+class Window:
+    """A part of the run. All windows have the same number of host writes."""
+
+    #: Blocks of 4 KiB written by the host up to its end.
+    written_blocks: int
+    #: Simulated seconds at its end.
+    seconds_simulated: float | None
+    #: Within the window.
+    write_amplification: float
+    #: MiB read and written a simulated second within the window.
+    throughput_mib_s: float | None
+    #: Free erase blocks, zones or segments at its end.
+    free_blocks: int | None
+    #: By class of requests.
+    latency_ns: dict[str, WindowLatency] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class CauseOverTime:
+    """The write amplification of the windows for one cause and origin."""
+
+    cause: str
+    origin: str
+    #: A number for each window.
+    write_amplification: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Sum:
+    """A checked sum of the ledger."""
+
+    name: str
+    left: float
+    right: float
+    holds: bool
+
+
+@dataclass(frozen=True)
+class CpuTimes:
+    """The CPU times that counted as simulated time."""
+
+    #: Where the table is from; ``off`` if no CPU time counted.
+    table: str
+    #: Nanoseconds of each kind of step.
+    ns: dict[str, int]
+
+
+@dataclass(frozen=True)
+class PolicyCost:
+    """The time that a policy in Python took."""
+
+    #: The option that names it: ``grouping=often``.
+    name: str
+    calls: int
+    #: Blocks or segments, of all calls.
+    items: int
+    #: Wall-clock seconds in Python, with the conversion of its arguments.
+    seconds: float
+    #: The share of the run's wall-clock time, from 0 to 1; 0 if the run's time is not known.
+    share: float
+
+
+@dataclass(frozen=True)
+class Result:
+    """The result of a run."""
+
+    #: The version of the format.
+    schema: int
+    program: Program
+    machine: Machine | None
+    #: The trace or the fio job; None if the workload has no file.
+    input: InputFile | None
+    #: The path as written.
+    path: str
+    #: The path with every option.
+    path_in_full: str
+    seed: int
+    #: Wall-clock seconds of the run.
+    seconds_wall: float
+    #: None without a timing model.
+    seconds_simulated: float | None
+    interrupted: bool
+    workload: WorkloadCounts
+    flash: Flash
+    translation: Translation
+    write_amplification: WriteAmplification
+    ledger: tuple[LedgerRow, ...]
+    #: The stations of the ledger that store.
+    media: tuple[str, ...]
+    wear: Wear
+    maps: tuple[StationMap, ...]
+    #: MiB read and written a simulated second; None without a timing model.
+    throughput_mib_s: float | None
+    windows: tuple[Window, ...]
+    window_causes: tuple[CauseOverTime, ...]
+    sums: tuple[Sum, ...]
+    warnings: tuple[str, ...]
+    #: The options beyond the seed that repeat the run.
+    options: tuple[str, ...]
+    #: The short name of the path, if it has one.
+    name: str | None = None
+    #: None without a timing model.
+    latency_ns: Latencies | None = None
+    #: Only of file workloads: seconds of the counted stages.
+    seconds_counted: float | None = None
+    #: Only of file workloads.
+    threads: int | None = None
+    #: Only of file workloads: bytes of the counted stages.
+    bytes: MovedBytes | None = None
+    #: Only of file workloads.
+    stages: tuple[Stage, ...] = ()
+    #: Only of paths with a file system of this program.
+    cpu: CpuTimes | None = None
+    #: The policies in Python that the run used, and their cost. They are no part of the JSON.
+    policies: tuple[PolicyCost, ...] = field(default=(), metadata={"is_ours": True})
+    _json: str = field(default="", repr=False, compare=False, metadata={"is_ours": True})
+
+    def to_json(self) -> str:
+        """The object of this run in ``flashpath run --json``."""
+        return self._json
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as a dictionary."""
+        loaded: dict[str, Any] = json.loads(self._json)
+        return loaded
+
+    def ledger_table(self) -> Table:
+        """The ledger as an Arrow table: station, cause, origin, content, blocks (of 4 KiB)."""
+        return self._list("ledger", ["station", "cause", "origin", "content", "blocks"])
+
+    def windows_table(self) -> Table:
+        """The run over time as an Arrow table, a row for each window; latencies are ``latency_ns.write.p99``, ..."""
+        return self._list("windows", ["written_blocks", "seconds_simulated", "write_amplification"])
+
+    def wear_table(self) -> Table:
+        """The distribution of erase counts as an Arrow table: from, to, blocks."""
+        return Table.of_rows([dict(row) for row in self.to_dict()["wear"]["histogram"]], ["from", "to", "blocks"])
+
+    def latency_table(self) -> Table:
+        """The cumulative distributions of latencies as an Arrow table: class, latency_ns, share."""
+        classes = self.to_dict().get("latency_ns") or {}
+        rows = [
+            {"class": name, "latency_ns": latency, "share": share}
+            for name, found in classes.items()
+            if found is not None
+            for latency, share in found["cumulative"]
+        ]
+        return Table.of_rows(rows, ["class", "latency_ns", "share"])
+
+    def _list(self, name: str, first: list[str]) -> Table:
+        return Table.of_rows([dict(row) for row in self.to_dict()[name]], first)
+
+    def __str__(self) -> str:
+        def number(value: float | None) -> str:
+            return "unknown" if value is None else f"{value:.3f}"
+
+        amplification = self.write_amplification
+        return (
+            f"{self.workload.name} on {self.name or self.path}: write amplification {number(amplification.total)}"
+            f" (steady {number(amplification.steady)}), {self.flash.programmed_pages:,} pages programmed,"
+            f" {self.flash.erased_blocks:,} blocks erased"
+        )
+
+
+@functools.cache
+def _hints(kind: type) -> dict[str, Any]:
+    return typing.get_type_hints(kind)
+
+
+def _decoded(kind: Any, value: Any) -> Any:
+    """A value of JSON as a value of this type."""
+    if value is None:
+        return None
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (types.UnionType, typing.Union):
+        (kind,) = [one for one in arguments if one is not type(None)]
+        return _decoded(kind, value)
+    if origin is tuple:
+        if arguments[-1] is Ellipsis:
+            return tuple(_decoded(arguments[0], item) for item in value)
+        return tuple(_decoded(one, item) for one, item in zip(arguments, value, strict=True))
+    if origin is dict:
+        return {key: _decoded(arguments[1], item) for key, item in value.items()}
+    if not dataclasses.is_dataclass(kind):
+        # JSON writes the number 2.0 as it is, and a whole number of any field as an int.
+        return float(value) if kind is float else value
+    hints, left, found = _hints(typing.cast(type, kind)), dict(value), {}
+    for one in dataclasses.fields(kind):
+        name = one.metadata.get("name", one.name)
+        if name in left and not one.metadata.get("is_ours"):
+            found[one.name] = _decoded(hints[one.name], left.pop(name))
+    rest = [one for one in dataclasses.fields(kind) if one.metadata.get("rest")]
+    if rest:
+        found[rest[0].name] = _decoded(hints[rest[0].name], left)
+    # A newer program may have fields that this package does not know: they are in to_dict().
+    return kind(**found)
+
+
+def result_of(document: str, name: str | None, costs: list[tuple[str, int, int, float]]) -> Result:
+    """The result from the JSON of a run, an array of one object."""
+    (value,) = json.loads(document)
+    if name is not None:
+        value["name"] = name
+    result: Result = _decoded(Result, value)
+    wall = result.seconds_wall
+
+    def cost(of: tuple[str, int, int, float]) -> PolicyCost:
+        return PolicyCost(*of, share=min(1.0, of[3] / wall) if wall > 0 else 0.0)
+
+    return dataclasses.replace(result, policies=tuple(map(cost, costs)), _json=json.dumps(value))

@@ -1,0 +1,268 @@
+//! A description of runs, read and checked, and its runs.
+
+use crate::fault;
+use crate::journal::{Journal, closed};
+use crate::policies::{self, PolicyCost};
+use crate::watch::Watch;
+use flashpath::report::json;
+use flashpath::run::Progress;
+use flashpath::workload::trace::{FORMATS, Format, Stage};
+use flashpath_environment::{environment, machine_share};
+use flashpath_sweep::{
+    Limits, Point, Request, Traces, WorkloadRequest, check_memory, failed_point, run_all, run_point,
+};
+use pyo3::exceptions::{PyIndexError, PyOSError, PyRuntimeError};
+use pyo3::prelude::*;
+use sha2::{Digest, Sha256};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+/// Runs that were read and checked.
+#[pyclass(frozen, module = "flashpath._native")]
+pub struct Plan {
+    plan: flashpath_sweep::Plan,
+    /// The file of the workload, if there is one workload, and it has a file.
+    input: Option<PathBuf>,
+    traces: Mutex<Option<Arc<Traces>>>,
+}
+
+/// The program with its version, and the commit of its sources: `flashpath 0.1.0 (COMMIT)`.
+#[pyfunction]
+pub fn program() -> String {
+    flashpath_environment::program()
+}
+
+/// Bytes of memory that a sweep takes of this machine: half of it, or of the limit of the control group.
+#[pyfunction]
+pub fn machine_memory() -> u64 {
+    machine_share()
+}
+
+/// A workload: its text, true if the text is the name of a file, and its name in results, if that is another.
+type Workload = (String, bool, Option<String>);
+
+fn workload(py: Python<'_>, (text, is_file, name): Workload) -> PyResult<WorkloadRequest> {
+    if let Some(file) = text.strip_prefix("fio:") {
+        let file = PathBuf::from(file);
+        return Ok(WorkloadRequest::FioJob { file, name });
+    }
+    let file = PathBuf::from(&text);
+    if is_file || file.is_file() {
+        return Ok(WorkloadRequest::Trace { file, name });
+    }
+    let looks_like_a_file = text.contains('/') || text.contains('.') && !text.contains([':', '{']);
+    if looks_like_a_file && !text.contains('{') {
+        let error = PyOSError::new_err((2, "no such trace", text));
+        return Err(fault::input(error.value(py).to_string(), Some("name a trace, or a generator".to_string())));
+    }
+    Ok(WorkloadRequest::Expression(text))
+}
+
+fn format(name: &str) -> PyResult<&'static Format> {
+    let names = || FORMATS.iter().map(Format::name).collect::<Vec<_>>().join(", ");
+    Format::named(FORMATS, name)
+        .ok_or_else(|| fault::input(format!("unknown format {name}"), Some(format!("known are: {}", names()))))
+}
+
+fn stage(letter: &str) -> PyResult<Stage> {
+    Stage::parse(letter).ok_or_else(|| fault::input(format!("unknown stage {letter}"), Some("take Q, D or C".into())))
+}
+
+/// The format and the stage of these names.
+pub fn reading(
+    format_name: Option<&str>,
+    stage_letter: Option<&str>,
+) -> PyResult<(Option<&'static Format>, Option<Stage>)> {
+    Ok((format_name.map(format).transpose()?, stage_letter.map(stage).transpose()?))
+}
+
+impl Plan {
+    /// The plan itself.
+    pub fn plan(&self) -> &flashpath_sweep::Plan {
+        &self.plan
+    }
+
+    /// The identity of the plan with policies whose code has this digest.
+    pub fn identity_with(&self, policies: &str) -> String {
+        let identity = self.plan.identity();
+        if policies.is_empty() {
+            return identity;
+        }
+        let mut hash = Sha256::new();
+        hash.update(identity.as_bytes());
+        hash.update(policies.as_bytes());
+        hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// The traces of the plan, decoded once.
+    fn traces(&self) -> PyResult<Arc<Traces>> {
+        let mut traces = self.traces.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(traces) = &*traces {
+            return Ok(Arc::clone(traces));
+        }
+        let decoded = Arc::new(self.plan.decode_traces().map_err(fault::sweep)?);
+        *traces = Some(Arc::clone(&decoded));
+        Ok(decoded)
+    }
+
+    fn checked_point(&self, number: u64) -> PyResult<Point<'_>> {
+        let runs = self.plan.runs();
+        match number < runs {
+            true => Ok(self.plan.point(number)),
+            false => Err(PyIndexError::new_err(format!("run {number} of {runs}"))),
+        }
+    }
+}
+
+/// The outcome of a run: its result as JSON, the reason of a failure and if the input is at fault, and the costs of its
+/// policies in Python.
+type Ran = (String, Option<(String, bool)>, Vec<PolicyCost>);
+
+#[pymethods]
+impl Plan {
+    /// Reads a description, and checks every run of it. `one` asks for one run, which may have files.
+    #[new]
+    #[pyo3(signature = (workloads, on, options, *, format=None, stage=None, one=false))]
+    fn new(
+        py: Python<'_>,
+        workloads: Vec<Workload>,
+        on: Vec<(Option<String>, String)>,
+        options: Vec<(String, String)>,
+        format: Option<&str>,
+        stage: Option<&str>,
+        one: bool,
+    ) -> PyResult<Plan> {
+        let (format, stage) = reading(format, stage)?;
+        let workloads = workloads.into_iter().map(|given| workload(py, given)).collect::<PyResult<Vec<_>>>()?;
+        let input = match &workloads[..] {
+            [WorkloadRequest::Trace { file, .. } | WorkloadRequest::FioJob { file, .. }] => Some(file.clone()),
+            _ => None,
+        };
+        let mut request = Request { workloads, on, options, format, stage, ..Request::default() };
+        let plan = py.detach(|| {
+            policies::reading(|tables| {
+                request.stations = Some(tables.stations);
+                match one {
+                    true => flashpath_sweep::Plan::read_one(&request),
+                    false => flashpath_sweep::Plan::read(&request),
+                }
+            })
+        });
+        Ok(Plan { plan: plan.map_err(fault::sweep)?, input, traces: Mutex::default() })
+    }
+
+    /// The number of runs.
+    #[getter]
+    fn runs(&self) -> u64 {
+        self.plan.runs()
+    }
+
+    /// The columns of the varied options; the last is `seed`.
+    #[getter]
+    fn columns(&self) -> Vec<String> {
+        self.plan.columns().to_vec()
+    }
+
+    /// The SHA-256 of all that the results depend on.
+    fn identity(&self, py: Python<'_>, policies: &str) -> String {
+        py.detach(|| self.identity_with(policies))
+    }
+
+    /// An estimate of the bytes of memory that run `number` takes.
+    fn memory_bytes(&self, number: u64) -> PyResult<u64> {
+        Ok(self.checked_point(number)?.memory_bytes())
+    }
+
+    /// The command that repeats run `number`.
+    fn described(&self, number: u64) -> PyResult<String> {
+        Ok(self.checked_point(number)?.described())
+    }
+
+    /// Checks that each run alone fits a budget of memory.
+    fn check_memory(&self, py: Python<'_>, memory_bytes: u64) -> PyResult<()> {
+        py.detach(|| check_memory(&self.plan, &Limits { jobs: 1, memory_bytes })).map_err(fault::sweep)
+    }
+
+    /// Decodes the traces, unless they are decoded.
+    fn decode(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.traces().map(|_| ()))
+    }
+
+    /// Runs the only run. `progress` is called with the phase, the requests done, and the share of the phase, if it is known.
+    #[pyo3(signature = (progress=None))]
+    fn run(&self, py: Python<'_>, progress: Option<Py<PyAny>>) -> PyResult<Ran> {
+        py.detach(|| {
+            let traces = self.traces()?;
+            let (mut watch, began) = (Watch::new(progress), Instant::now());
+            policies::begin();
+            let ended = catch_unwind(AssertUnwindSafe(|| {
+                self.plan.point(0).run(&traces, &mut |progress: &Progress| {
+                    watch.goes_on(|| (progress.phase, progress.requests, progress.share))
+                })
+            }));
+            let (costs, failure) = policies::ended();
+            if let Some(failure) = failure {
+                return Err(failure);
+            }
+            watch.ended()?;
+            let ended = ended.map_err(|_| PyRuntimeError::new_err("the run panicked: this is a bug of flashpath"))?;
+            let mut outcome = ended.map_err(fault::refused)?;
+            outcome.result.seconds_wall = began.elapsed().as_secs_f64();
+            let environment = environment(self.input.as_deref())?;
+            let failure = outcome.failure.map(|error| (error.to_string(), error.is_input()));
+            Ok((json(&[outcome.result], &environment), failure, costs))
+        })
+    }
+
+    /// Runs what the journal lacks, beside each other, and adds it. `progress` is called with the number of runs, those done,
+    /// failed and running, the share of the work, and the seconds left, if they can be told.
+    #[pyo3(signature = (journal, jobs, memory_bytes, progress=None))]
+    fn sweep(
+        &self,
+        py: Python<'_>,
+        journal: &Journal,
+        jobs: usize,
+        memory_bytes: u64,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<()> {
+        py.detach(|| {
+            let traces = self.traces()?;
+            let (stop, mut watch) = (AtomicBool::new(false), Watch::new(progress));
+            let limits = Limits { jobs: jobs.max(1), memory_bytes };
+            let mut held = journal.held();
+            let journal = held.as_mut().ok_or_else(closed)?;
+            let ran = run_all(&self.plan, &traces, limits, journal, &stop, &mut |told| {
+                let told = *told;
+                let goes_on =
+                    watch.goes_on(|| (told.runs, told.done, told.failed, told.running, told.share, told.seconds_left));
+                if !goes_on {
+                    stop.store(true, Ordering::Relaxed);
+                }
+            });
+            watch.ended()?;
+            ran.map_err(fault::sweep)
+        })
+    }
+
+    /// Runs run `number`, and returns it as JSON for [`Journal::add`]. A failure of the run is a row, too.
+    fn run_point(&self, py: Python<'_>, number: u64) -> PyResult<String> {
+        py.detach(|| {
+            let (traces, mut watch) = (self.traces()?, Watch::new(None));
+            policies::begin();
+            let done = run_point(self.checked_point(number)?, &traces, &mut |_| watch.goes_on(|| ()));
+            let _ = policies::ended();
+            watch.ended()?;
+            let done = done.ok_or_else(|| PyRuntimeError::new_err("the run was stopped"))?;
+            Ok(serde_json::to_string(&done).expect("a row holds only text, numbers and lists"))
+        })
+    }
+
+    /// The row of run `number` that failed for a reason beside the run, as JSON.
+    fn failed_point(&self, number: u64, why: String) -> PyResult<String> {
+        let done = failed_point(self.checked_point(number)?, why);
+        Ok(serde_json::to_string(&done).expect("a row holds only text, numbers and lists"))
+    }
+}
