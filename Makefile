@@ -66,7 +66,7 @@ install: build
 # for layouts and captures, NBD clients, and other users of disks.
 needs:
 	@scripts/needs fio chromium debugfs:e2fsprogs mkfs.xfs:xfsprogs mkfs.btrfs:btrfs-progs \
-	    nbdinfo:libnbd-bin nbdsh:python3-libnbd nbdkit qemu-img:qemu-utils git fusermount3:fuse3 setfattr:attr setfacl:acl python3
+	    nbdinfo:libnbd-bin nbdsh:python3-libnbd nbdkit qemu-img:qemu-utils git fusermount3:fuse3 setfattr:attr setfacl:acl python3 python3.ensurepip:python3-venv
 
 demo: build
 	@mkdir -p demo

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
-if TYPE_CHECKING:
-    from .traces import Trace
+from .traces import Trace
 
 #: A workload: an expression such as ``uniform:writes=6x``, ``fio:JOBFILE``, the file of a trace, or a read trace.
 Workload: TypeAlias = "str | os.PathLike[str] | Trace"
@@ -45,10 +44,9 @@ def given(options: Mapping[str, Values | None]) -> list[tuple[str, str]]:
 
 def workload_of(workload: Workload) -> tuple[str, bool, str | None]:
     """A workload as the native part takes it: its text, and true if that is the name of a file."""
-    file = getattr(workload, "file", workload)
-    if isinstance(file, str):
-        return (file, file is not workload, None)
-    return (os.fspath(file), True, None)
+    if isinstance(workload, Trace):
+        return (workload.file, True, None)
+    return (os.fspath(workload), not isinstance(workload, str), None)
 
 
 def reading_of(
@@ -56,11 +54,11 @@ def reading_of(
 ) -> tuple[str | None, str | None, Values | None]:
     """The options for reading traces. A read trace brings its own, if none are given."""
     for workload in workloads:
-        own = getattr(workload, "reading", None)
-        if own is not None:
-            format = own[0] if format is None else format
-            stage = own[1] if stage is None else stage
-            device = own[2] if device is None else device
+        if isinstance(workload, Trace):
+            own_format, own_stage, own_device = workload.reading
+            format = own_format if format is None else format
+            stage = own_stage if stage is None else stage
+            device = own_device if device is None else device
     return format, stage, device
 
 

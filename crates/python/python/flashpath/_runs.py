@@ -13,6 +13,7 @@ from ._progress import RunProgressOption, RunWatch, SweepProgressOption, SweepWa
 from ._tables import Table
 from .policies import costs_since, digest_of
 from .results import PolicyCost, Result, result_of
+from .traces import Trace
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -21,7 +22,7 @@ __all__ = ["Sweep", "run", "sweep"]
 
 
 @overload
-def run(
+def run(  # type: ignore[overload-overlap]  # A text is a sequence of texts, but is taken as one path.
     workload: Workload,
     on: str,
     *,
@@ -250,7 +251,7 @@ def sweep(
         InputError: A value is wrong; the message points at it. Or the journal is of another sweep. Nothing was run.
         ClusterError: The workers of ``client`` cannot run the sweep.
     """
-    workloads = [workload] if isinstance(workload, (str, os.PathLike)) or hasattr(workload, "file") else list(workload)
+    workloads = [workload] if isinstance(workload, (str, os.PathLike, Trace)) else list(workload)
     format, stage, device = reading_of(workloads, format, stage, device)
     options = given({
         "seed": seed, "depth": depth, "timed": timed, "limit": limit, "fill": fill, "precondition": precondition,

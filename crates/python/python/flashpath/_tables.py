@@ -74,9 +74,10 @@ class Table(ArrowStream):
         return self._native.num_rows
 
     def rows(self) -> list[dict[str, Any]]:
-        """The rows as dictionaries. A row lacks what it has no value for."""
+        """The rows as dictionaries with all columns; None is an empty cell."""
         rows: list[dict[str, Any]] = json.loads(self._native.json())
-        return rows
+        columns = self.columns
+        return [{name: row.get(name) for name in columns} for row in rows]
 
     def to_csv(self, path: str | os.PathLike[str] | None = None) -> str:
         """The table as comma-separated text, which is also written to ``path``, if that is given."""

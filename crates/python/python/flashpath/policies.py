@@ -26,7 +26,11 @@ _added: dict[tuple[str, str], tuple[Callable[..., Any], str, int]] = {}
 
 class _Columns:
     def __init__(self, types: str, columns: Sequence[bytes]) -> None:
-        self._columns = [memoryview(column).cast(kind) for kind, column in zip(types, columns, strict=True)]
+        # A letter is a type of the module array.
+        cast: Any = memoryview.cast
+        self._columns: list[memoryview[Any]] = [
+            cast(memoryview(column), kind) for kind, column in zip(types, columns, strict=True)
+        ]
 
     def __len__(self) -> int:
         return len(self._columns[0])
@@ -91,11 +95,14 @@ class Candidates(_Columns):
         self.touched = self._columns[4]
 
 
-def _maker(policy: Callable[..., Any], batch: type[_Columns], answer: str) -> Callable[[int], object]:
+def _maker(policy: Callable[..., Any], batch: Callable[[Sequence[bytes]], _Columns], answer: str) -> Callable[[int], object]:
     """Makes the function that the native part calls: from columns as bytes to numbers as bytes."""
 
     def make(seed: int) -> object:
-        decide = policy(seed) if inspect.isclass(policy) else policy
+        decide: Callable[..., Any] = policy
+        if isinstance(policy, type):
+            made: Any = policy
+            decide = made(seed)
 
         def call(columns: Sequence[bytes], now: int) -> bytes:
             answered: Any = decide(batch(columns), now)

@@ -457,7 +457,8 @@ def _decoded(kind: Any, value: Any) -> Any:
     if not dataclasses.is_dataclass(kind):
         # JSON writes the number 2.0 as it is, and a whole number of any field as an int.
         return float(value) if kind is float else value
-    hints, left, found = _hints(typing.cast(type, kind)), dict(value), {}
+    hints, left = _hints(typing.cast(type, kind)), dict(value)
+    found: dict[str, Any] = {}
     for one in dataclasses.fields(kind):
         name = one.metadata.get("name", one.name)
         if name in left and not one.metadata.get("is_ours"):
@@ -466,7 +467,7 @@ def _decoded(kind: Any, value: Any) -> Any:
     if rest:
         found[rest[0].name] = _decoded(hints[rest[0].name], left)
     # A newer program may have fields that this package does not know: they are in to_dict().
-    return kind(**found)
+    return typing.cast(type, kind)(**found)
 
 
 def result_of(document: str, name: str | None, costs: list[tuple[str, int, int, float]]) -> Result:

@@ -66,11 +66,11 @@ class Trace(ArrowStream):
         #: The options with which it is read: format, stage, device.
         self.reading = (format, stage, device)
         found: dict[str, Any] = json.loads(self._native.summary())
-        values = {one.name: found[one.name] for one in fields(TraceSummary)}
+        values: dict[str, Any] = {
+            one.name: tuple(value) if isinstance(value := found[one.name], list) else value for one in fields(TraceSummary)
+        }
         #: The result of the pass over the trace.
-        self.summary = TraceSummary(**{
-            name: tuple(value) if isinstance(value, list) else value for name, value in values.items()
-        })
+        self.summary = TraceSummary(**values)
 
     def __len__(self) -> int:
         """The number of requests."""

@@ -1,0 +1,403 @@
+"""Sweeps on the workers of a Dask cluster.
+
+The client keeps the plan and the journal, and hands out the numbers of runs. A worker reads the same description into the
+same plan, once for each process, and returns rows as the journal has them: the table does not depend on who did a run. A
+trace is sent as it is stored, once to each worker, and decoded there.
+
+A worker that dies loses its runs, which are done again elsewhere. A run during which several workers died is a row that
+says so.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import tempfile
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from . import _native
+from ._errors import ClusterError, FlashpathError
+from .policies import receive, shipped
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
+
+#: Tasks for each thread of a worker: one under way, and one that waits there.
+_TASKS_PER_THREAD = 2
+#: Seconds of work in a task. Shorter runs are handed out several at once.
+_TASK_SECONDS = 1.0
+#: The most runs of a task.
+_MOST_RUNS = 256
+#: The times that a run is handed out again after the cluster has lost it.
+_MOST_LOSSES = 10
+#: The error of a run that is given up.
+_DIED = "the workers died during this run: take a smaller device, or workers with more memory"
+#: Seconds without any worker after which a sweep ends; a batch system may take a while to start others.
+_PATIENCE_SECONDS = 300.0
+#: The share of a worker's memory limit for its runs: Dask pauses a worker at 80 %.
+_MEMORY_SHARE = 0.7
+#: Seconds between looks at signals, and between reports of progress.
+_TICK_SECONDS = 0.2
+#: Seconds between two times at which the journal is made durable.
+_SYNC_SECONDS = 2.0
+
+
+@dataclass(frozen=True)
+class Description:
+    """A sweep, as it is sent to workers."""
+
+    workloads: list[tuple[str, bool, str | None]]
+    on: list[tuple[str | None, str]]
+    options: list[tuple[str, str]]
+    format: str | None
+    stage: str | None
+    #: The digest of the code of its policies.
+    policies: str
+    #: The policies in Python, pickled by value; empty without any.
+    pickled_policies: bytes
+    #: Which workloads have files, by their index.
+    files: list[int]
+    #: The program that reads it.
+    program: str
+    #: The identity of its plan.
+    identity: str = ""
+
+    @classmethod
+    def of(
+        cls,
+        workloads: list[tuple[str, bool, str | None]],
+        on: list[tuple[str | None, str]],
+        options: list[tuple[str, str]],
+        format: str | None,
+        stage: str | None,
+        policies: str,
+    ) -> Description:
+        """The description of a sweep on this machine."""
+        pickled = b""
+        if policies:
+            import cloudpickle
+
+            pickled = cloudpickle.dumps(shipped([path for _, path in on]))
+        files = [at for at, workload in enumerate(workloads) if _file_of(workload) is not None]
+        return cls(workloads, on, options, format, stage, policies, pickled, files, _native.program())
+
+    def plan(self, files: dict[int, str]) -> _native.Plan:
+        """The plan, with these copies in place of the files of workloads."""
+        workloads = list(self.workloads)
+        for at, copy in files.items():
+            text, _, name = workloads[at]
+            is_job = text.startswith("fio:")
+            workloads[at] = (f"fio:{copy}", False, name or text) if is_job else (copy, True, name or text)
+        return _native.Plan(workloads, self.on, self.options, format=self.format, stage=self.stage)
+
+
+def _file_of(workload: tuple[str, bool, str | None]) -> str | None:
+    text, is_file, _ = workload
+    if text.startswith("fio:"):
+        return text[4:]
+    return text if is_file or os.path.isfile(text) else None
+
+
+# ---- On a worker ----
+
+
+class _Memory:
+    """The memory of a worker process, which its threads share."""
+
+    def __init__(self, limit: int) -> None:
+        self._free = self._limit = limit
+        self._changed = threading.Condition()
+
+    @contextmanager
+    def taken(self, needed: int) -> Iterator[None]:
+        # A run that is larger than the limit runs alone: whether it may was asked before.
+        needed = min(needed, self._limit)
+        with self._changed:
+            self._changed.wait_for(lambda: self._free >= needed)
+            self._free -= needed
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._free += needed
+                self._changed.notify_all()
+
+
+class _WorkerState:
+    """The plans of this process, by their identity, and its memory."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.plans: dict[str, _native.Plan] = {}
+        self.places: list[tempfile.TemporaryDirectory[str]] = []
+        self.memory: _Memory | None = None
+
+
+_state = _WorkerState()
+
+
+def _plan_of(described: Description, files: list[bytes]) -> _native.Plan:
+    with _state.lock:
+        known = _state.plans.get(described.identity)
+        if known is not None:
+            return known
+        if described.pickled_policies:
+            import pickle
+
+            receive(pickle.loads(described.pickled_policies))
+        place = tempfile.TemporaryDirectory(prefix="flashpath-")
+        copies = {}
+        for at, content in zip(described.files, files, strict=True):
+            # A reader recognises some formats by their names' endings.
+            name = os.path.basename(_file_of(described.workloads[at]) or "workload")
+            folder = os.path.join(place.name, str(at))
+            os.mkdir(folder)
+            copies[at] = os.path.join(folder, name)
+            with open(copies[at], "wb") as copy:
+                copy.write(content)
+        plan = described.plan(copies)
+        if plan.identity(described.policies) != described.identity:
+            raise ClusterError(
+                f"a worker reads the sweep as another one, although it has {_native.program()}, too: "
+                "install the same package on all of them"
+            )
+        plan.decode()
+        # A worker is seldom part of many sweeps: the latest few stay.
+        while len(_state.plans) >= 4:
+            _state.plans.pop(next(iter(_state.plans)))
+            _state.places.pop(0).cleanup()
+        _state.plans[described.identity] = plan
+        _state.places.append(place)
+        return plan
+
+
+def _worker_memory() -> int:
+    from distributed import get_worker
+
+    try:
+        limit = get_worker().memory_manager.memory_limit
+    except (AttributeError, ValueError):
+        limit = None
+    return int(limit * _MEMORY_SHARE) if limit else _native.machine_memory()
+
+
+def _memory() -> _Memory:
+    with _state.lock:
+        if _state.memory is None:
+            _state.memory = _Memory(_worker_memory())
+        return _state.memory
+
+
+def run_points(described: Description, numbers: list[int], *files: bytes) -> list[str]:
+    """Runs these runs on this worker, and returns their rows as JSON."""
+    # A worker that has joined later was not asked.
+    if _native.program() != described.program:
+        raise ClusterError(f"a worker has {_native.program()}, and the client {described.program}")
+    plan, memory, rows = _plan_of(described, list(files)), _memory(), []
+    for number in numbers:
+        with memory.taken(plan.memory_bytes(number)):
+            rows.append(plan.run_point(number))
+    return rows
+
+
+# ---- On the client ----
+
+
+def _asked_of_workers(client: Client) -> dict[str, tuple[str | None, int, int]]:
+    """For each worker: its program, or None without the package; the memory for runs; its threads."""
+
+    def answer(dask_worker: Any) -> tuple[str | None, int, int]:
+        limit = dask_worker.memory_manager.memory_limit or 0
+        try:
+            # A worker with an old package may lack what the client calls.
+            from flashpath import _native
+        except ImportError:
+            return (None, limit, dask_worker.state.nthreads)
+        return (_native.program(), limit, dask_worker.state.nthreads)
+
+    found: dict[str, tuple[str | None, int, int]] = client.run(answer)
+    return found
+
+
+def check_workers(client: Client, plan: _native.Plan, program: str) -> int:
+    """Checks that all workers have this program and enough memory, and returns the number of their threads."""
+    workers = _asked_of_workers(client)
+    if not workers:
+        client.wait_for_workers(1, timeout=_PATIENCE_SECONDS)
+        workers = _asked_of_workers(client)
+    wrong = [
+        f"{address} has {found or 'no package flashpath'}"
+        for address, (found, _, _) in sorted(workers.items())
+        if found != program
+    ]
+    if wrong:
+        more = f", and {len(wrong) - 3} more" if len(wrong) > 3 else ""
+        raise ClusterError(
+            f"this is {program}, and {'; '.join(wrong[:3])}{more}: install the same package on all workers"
+        )
+    limits = [limit for _, limit, _ in workers.values() if limit > 0]
+    if limits:
+        plan.check_memory(int(min(limits) * _MEMORY_SHARE))
+    return sum(threads for _, _, threads in workers.values())
+
+
+def _is_loss(error: BaseException) -> bool:
+    """True if a task was lost with its worker, and not because of what it did."""
+    from concurrent.futures import CancelledError as FutureCancelled
+
+    from distributed import CancelledError, KilledWorker
+    from distributed.comm.core import CommClosedError
+
+    return isinstance(error, (KilledWorker, CancelledError, FutureCancelled, CommClosedError))
+
+
+class _Tasks:
+    """The runs of a sweep: those that wait, and the tasks on the cluster."""
+
+    def __init__(self, client: Client, described: Description, waiting: list[int]) -> None:
+        self._client = client
+        self._described = described
+        self._waiting = deque(waiting)
+        self._again: deque[int] = deque()
+        self._files: list[Future[Any]] = []
+        self.under_way: dict[Any, tuple[Future[Any], list[int]]] = {}
+        self.ended: queue.SimpleQueue[Future[Any]] = queue.SimpleQueue()
+        self._losses: Counter[int] = Counter()
+        self._seconds, self._runs = 0.0, 0
+
+    def send_files(self) -> None:
+        """Sends the files of the workloads, once to each worker; one that joins later gets them of another.
+
+        They are sent again if all workers that had them are gone.
+        """
+        if self._files and all(file.status == "finished" for file in self._files):
+            return
+        self._files = []
+        for at in self._described.files:
+            with open(_file_of(self._described.workloads[at]) or "", "rb") as file:
+                self._files += self._client.scatter([file.read()], broadcast=True, hash=False)
+
+    @property
+    def is_done(self) -> bool:
+        return not (self._waiting or self._again or self.under_way)
+
+    def took(self, seconds: float, runs: int) -> None:
+        self._seconds += seconds
+        self._runs += runs
+
+    def lost(self, numbers: list[int], killed_workers: bool) -> list[int]:
+        """Notes the runs of a task that was lost; returns those that are not done again.
+
+        Dask itself repeats a task whose worker has died. It gives up after several workers: then the runs of the task are
+        repeated one by one, to find the one at fault.
+        """
+        self._losses.update(numbers)
+        if killed_workers and len(numbers) == 1:
+            return numbers
+        self._again.extend(number for number in numbers if self._losses[number] < _MOST_LOSSES)
+        return [number for number in numbers if self._losses[number] >= _MOST_LOSSES]
+
+    def _next(self, threads: int) -> list[int]:
+        # What was lost with workers runs alone: it may be the reason.
+        if self._again:
+            return [self._again.popleft()]
+        runs = 1
+        if self._runs and self._seconds > 0:
+            runs = int(_TASK_SECONDS * self._runs / self._seconds)
+        runs = max(1, min(runs, _MOST_RUNS, len(self._waiting) // (2 * threads)))
+        return [self._waiting.popleft() for _ in range(min(runs, len(self._waiting)))]
+
+    def hand_out(self, threads: int) -> None:
+        """Gives each thread of the cluster work."""
+        while (self._waiting or self._again) and len(self.under_way) < threads * _TASKS_PER_THREAD:
+            numbers = self._next(threads)
+            task = self._client.submit(
+                run_points, self._described, numbers, *self._files, pure=False, retries=0
+            )
+            self.under_way[task.key] = (task, numbers)
+            task.add_done_callback(self.ended.put)
+
+    def cancel(self) -> None:
+        self._client.cancel([task for task, _ in self.under_way.values()], force=True)
+
+
+def run_on(
+    client: Client,
+    plan: _native.Plan,
+    described: Description,
+    journal: _native.Journal,
+    tell: Callable[[int, int, int, int, float, float | None], object],
+) -> None:
+    """Runs what the journal lacks on the workers of a cluster, and adds it."""
+    import dataclasses
+    import json
+
+    described = dataclasses.replace(described, identity=plan.identity(described.policies))
+    before = set(journal.done())
+    tasks = _Tasks(client, described, [number for number in range(plan.runs) if number not in before])
+    if tasks.is_done:
+        return
+    threads = check_workers(client, plan, described.program)
+    tasks.send_files()
+    done, failed, began = len(before), journal.failed(), time.monotonic()
+    told = synced = seen = began
+    try:
+        while not tasks.is_done:
+            tasks.hand_out(max(1, threads))
+            try:
+                task = tasks.ended.get(timeout=_TICK_SECONDS)
+            except queue.Empty:
+                task = None
+            now = time.monotonic()
+            if task is not None and task.key in tasks.under_way:
+                _, numbers = tasks.under_way.pop(task.key)
+                rows, lost = _rows_of(task)
+                if rows is None:
+                    rows = [plan.failed_point(number, _DIED) for number in tasks.lost(numbers, lost)]
+                    tasks.send_files()
+                for row in rows:
+                    journal.add(row)
+                    read = json.loads(row)
+                    done, failed = done + 1, failed + (read["row"]["error"] is not None)
+                    tasks.took(read["seconds"], 1)
+            if now - synced > _SYNC_SECONDS:
+                journal.sync()
+                threads = sum(client.nthreads().values())
+                seen = now if threads else seen
+                synced = now
+                if now - seen > _PATIENCE_SECONDS:
+                    raise ClusterError(
+                        f"no worker is left since {_PATIENCE_SECONDS:.0f} s, and {plan.runs - done} runs are: "
+                        "start workers, and repeat the sweep with the same journal"
+                    )
+            if now - told > _TICK_SECONDS or tasks.is_done:
+                told = now
+                mine = done - len(before)
+                left = (now - began) / mine * (plan.runs - done) if mine else None
+                tell(plan.runs, done, failed, min(len(tasks.under_way), threads), done / plan.runs, left)
+    finally:
+        tasks.cancel()
+        journal.sync()
+
+
+def _rows_of(task: Future[Any]) -> tuple[list[str] | None, bool]:
+    """The rows of a task that has ended, or None if it was lost; and True if that has killed several workers."""
+    from distributed import KilledWorker
+
+    try:
+        rows: list[str] = task.result()
+        return rows, False
+    except FlashpathError:
+        raise
+    except BaseException as error:
+        if isinstance(error, (KeyboardInterrupt, SystemExit)):
+            raise
+        if _is_loss(error):
+            return None, isinstance(error, KilledWorker)
+        raise ClusterError(f"a worker cannot run the sweep: {type(error).__name__}: {error}") from error
