@@ -25,9 +25,10 @@ struct Entry {
     devices: Option<&'static str>,
 }
 
-/// Entries of one sort, and their title.
+/// Entries of one sort, their title in the reference, and the line before them in a terminal.
 struct Group {
     title: &'static str,
+    line: &'static str,
     entries: Vec<Entry>,
 }
 
@@ -50,8 +51,8 @@ impl Layers {
         let mut text = String::new();
         for group in groups.iter().filter(|group| !group.entries.is_empty()) {
             if self.station.is_none() {
-                let mark = if self.markdown { "## " } else { "" };
-                text.push_str(&format!("{mark}{}\n\n", group.title));
+                let line = if self.markdown { format!("## {}", group.title) } else { group.line.to_string() };
+                text.push_str(&format!("{line}\n\n"));
             }
             for entry in &group.entries {
                 if self.markdown { describe_in_markdown(&mut text, entry) } else { describe(&mut text, entry) }
@@ -78,15 +79,18 @@ fn groups() -> Vec<Group> {
     let workload = |place: &'static str| move |kind| Entry { kind, place: place.to_string(), devices: None };
     vec![
         Group {
-            title: "A path from top to bottom: STATION:option=value,option=value/STATION:...",
+            title: "Stations",
+            line: "A path from top to bottom: STATION:option=value,option=value/STATION:...",
             entries: stations.collect(),
         },
         Group {
-            title: "Workloads: a trace file, fio:JOBFILE, or a generator:",
+            title: "Generators",
+            line: "Workloads: a trace file, fio:JOBFILE, or a generator:",
             entries: generator::kinds().into_iter().map(workload("generator")).collect(),
         },
         Group {
-            title: "Or, with --in DIR, a file workload:",
+            title: "File workloads",
+            line: "Or, with --in DIR, a file workload:",
             entries: files::kinds().into_iter().map(workload("file workload")).collect(),
         },
     ]
