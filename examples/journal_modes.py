@@ -4,7 +4,7 @@
 # **Question.** ext4 can journal metadata alone (`ordered`, `writeback`), or data as well (`journal`). What does each mode
 # write to flash, and how long does the drive live? What changes if the journal is in memory that does not lose it?
 #
-# **Run.** A mail server on `ext`, which has the modes of ext4, on a page-level drive that is almost full of old files.
+# **Run.** A mail server on `ext`, which has the modes of ext4, on a page-level drive.
 
 # %%
 import os
@@ -59,9 +59,9 @@ figure.savefig("journal_modes.svg")
 
 # %% [markdown]
 # **What one learns.** A mail server syncs each message, so even `ordered` writes nearly as much journal as data. `journal`
-# writes data twice: first to the journal, then in place. A journal in memory takes the journal off the flash, and with it
-# the double write: the mode with the strongest promise is then also the one that wears the drive least. As erases follow
-# the pages programmed, the life of the drive is longer by the same factor.
+# writes all data to the journal, and later in place what has not been deleted or overwritten meanwhile. A journal in memory
+# takes the journal off the flash, and keeps this advantage: the mode with the strongest promise then wears the drive least.
+# As long as erases follow the pages programmed, the life of the drive is longer by the same factor.
 
 # %%
 wear = {mode: sum(pages.values()) for mode, pages in flash.items()}

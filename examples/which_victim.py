@@ -43,10 +43,10 @@ figure.tight_layout()
 figure.savefig("which_victim.svg")
 
 # %% [markdown]
-# **What one learns.** Without streams, the policy matters much: a block that was closed long ago still has live data, so
-# `fifo` copies it again and again, and a policy that looks at the age waits for the journal in a block to die. With the
-# journal apart, its blocks are empty when their turn comes, and every policy that counts invalid pages is near 1. Where a
-# page goes matters more than which block is collected.
+# **What one learns.** Data that does not change is most of the drive. `fifo` and `random` copy it again and again, and
+# `d-choices` as often as it draws no better block. `cost-benefit` also waits until the journal in a young block is dead.
+# With the journal apart, its blocks are empty when they are collected, and `greedy` and `cost-benefit` are near 1: of the
+# policies that find such a block, each will do. Streams do not help a policy that takes blocks without a look at them.
 
 # %%
 best = min(total, key=total.__getitem__)
