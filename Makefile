@@ -15,15 +15,17 @@ PREEMPTIONS ?= 3
 DAMAGE_SECONDS ?= 600
 CAMPAIGN_SECONDS ?= 60
 
-# The prefix of `make install`; the helper names for mount(8) and umount(8) are in /sbin.
+# The prefix of `make install`; the helper names for mount(8) and umount(8) are in SBIN.
 PREFIX ?= /usr/local
+SBIN ?= /sbin
 FAILING_STORE_SECONDS ?= 120
 BLOCK_DEVICE_SECONDS ?= 5
 VOLUME_CASES ?= 2000
 EXT_CALLS ?= 1000000
 EXT_IMAGE_FILES ?= 40000
 
-.PHONY: help demo test check bench bench-paced results fuzz crash build needs zoned-guest qemu-journal programs install
+.PHONY: help demo test check bench bench-paced results fuzz crash build needs zoned-guest qemu-journal programs install \
+    install-files package site site-tools container-steps
 
 help:
 	@echo "make demo    run the sample trace on several paths: a table, and a page in demo/report.html"
@@ -44,23 +46,46 @@ help:
 	@echo "             make random writes, fsyncs, punches and reads of a store fail, FAILING_STORE_SECONDS=$(FAILING_STORE_SECONDS) each;"
 	@echo "             share every block device among threads, BLOCK_DEVICE_SECONDS=$(BLOCK_DEVICE_SECONDS) each"
 	@echo "make qemu-journal  a stock kernel in QEMU on a held journal: guest killed, server restarted, server killed"
-	@echo "make install install the program in PREFIX=$(PREFIX), with manual pages and completions, and its helper names for mount(8) and umount(8) in /sbin"
+	@echo "make package the .deb and the wheel in target/package, each installed and run in a clean root (needs root)"
+	@echo "make site    the documentation in target/site/html, its links checked"
+	@echo "make install install the program in PREFIX=$(PREFIX), with manual pages and completions, and its helper names for mount(8) and umount(8) in SBIN=$(SBIN)"
 
 build:
 	cargo build --release --locked
 
-install: build
+install: build install-files
+
+# What `install` copies; the program is built already.
+install-files:
 	install -D -m 755 $(FLASHPATH) $(DESTDIR)$(PREFIX)/bin/flashpath
 	$(FLASHPATH) man $(DESTDIR)$(PREFIX)/share/man/man1
 	install -d $(addprefix $(DESTDIR)$(PREFIX)/share/,bash-completion/completions zsh/site-functions fish/vendor_completions.d)
 	$(FLASHPATH) completions bash >$(DESTDIR)$(PREFIX)/share/bash-completion/completions/flashpath
 	$(FLASHPATH) completions zsh >$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_flashpath
 	$(FLASHPATH) completions fish >$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/flashpath.fish
-	install -d $(DESTDIR)/sbin
-	ln -sf $(PREFIX)/bin/flashpath $(DESTDIR)/sbin/mount.fuse.flashpath
-	ln -sf $(PREFIX)/bin/flashpath $(DESTDIR)/sbin/mount.fuse.sfs
-	ln -sf $(PREFIX)/bin/flashpath $(DESTDIR)/sbin/umount.fuse.sfs
-	ln -sf $(PREFIX)/bin/flashpath $(DESTDIR)/sbin/umount.fuse.flashpath
+	install -d $(DESTDIR)$(SBIN)
+	ln -sf $(PREFIX)/bin/flashpath $(DESTDIR)$(SBIN)/mount.fuse.flashpath
+	ln -sf $(PREFIX)/bin/flashpath $(DESTDIR)$(SBIN)/mount.fuse.sfs
+	ln -sf $(PREFIX)/bin/flashpath $(DESTDIR)$(SBIN)/umount.fuse.sfs
+	ln -sf $(PREFIX)/bin/flashpath $(DESTDIR)$(SBIN)/umount.fuse.flashpath
+
+# Packages: a .deb and a wheel, each installed and run in a clean root. mmdebstrap makes the roots.
+package: build
+	@scripts/needs mmdebstrap dpkg-shlibdeps:dpkg-dev python3
+	@scripts/tool cargo-deb 3.8.0
+	@scripts/package
+
+# The commands of the Containerfile in a clean root, since building it needs a container engine and an image.
+container-steps:
+	@scripts/needs mmdebstrap
+	@scripts/container-steps
+
+site: build site-tools
+	@scripts/site
+
+site-tools:
+	@scripts/needs python3
+	@scripts/tool mdbook 0.5.4 --no-default-features --features search
 
 # Programs for the tests: fio for its distributions, a browser for the report, the tools of the kernel's file systems
 # for layouts and captures, NBD clients, and other users of disks.
@@ -93,6 +118,8 @@ check:
 	cargo test --locked --test imports --test words
 	# The fuzz targets are a workspace of their own, which nothing here builds: their lock file is checked.
 	cargo tree --locked --manifest-path fuzz/Cargo.toml >/dev/null
+	cargo tree --locked --manifest-path examples/plugin/Cargo.toml >/dev/null
+	cargo fmt --check --manifest-path examples/plugin/Cargo.toml
 
 bench: needs build
 	cargo bench --locked

@@ -17,7 +17,7 @@
 //! ```
 //! use flashpath::run::{BlockWork, Job, NoMachine, Path, Place, RunOptions, Work, run};
 //!
-//! let path = Path::read("page:op=7%,victim=greedy/nand:size=64M")?;
+//! let path = Path::read("page:op=7%,victim=greedy/nand:size=256M")?;
 //! let work = Work::Blocks(BlockWork::generated("uniform:writes=4x", 1)?);
 //! let job = Job { work, place: Place::Path(&path), seed: 1, options: RunOptions::default() };
 //! let outcome = run(job, &NoMachine, &mut |_| true)?;

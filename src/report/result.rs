@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 ///     let job = Job { work, place: Place::Path(&path), seed: 1, options: RunOptions::default() };
 ///     Ok(run(job, &NoMachine, &mut |_| true)?.result)
 /// };
-/// let results = [simulate("page/nand:size=64M")?, simulate("dftl:table=1000/nand:size=64M")?];
+/// let results = [simulate("page/nand:size=256M")?, simulate("dftl:table=1000/nand:size=256M")?];
 /// assert!(results[1].flash.programmed_pages > results[0].flash.programmed_pages, "the map is on flash, too");
 ///
 /// assert!(table(&results, 100, false).contains("write amplification"));

@@ -34,7 +34,7 @@ impl Path {
     /// use flashpath::run::Path;
     ///
     /// let path = Path::read("dm-zoned:journal-zone/conv:size=1G+zns:size=4G")?;
-    /// assert!(path.in_full.starts_with("dm-zoned:journal-zone=on"), "every option is written out");
+    /// assert!(path.in_full.contains("journal-zone=on"), "every option is written out");
     ///
     /// let error = Path::read("page:victim=gready/nand").unwrap_err();
     /// assert_eq!(&error.source_text[error.span.clone()], "gready");

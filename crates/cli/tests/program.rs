@@ -45,6 +45,8 @@ mod mount_posix;
 mod nbd_client;
 #[path = "program/on_kernel.rs"]
 mod on_kernel;
+#[path = "program/package.rs"]
+mod package;
 #[path = "program/pages.rs"]
 mod pages;
 #[path = "program/parts.rs"]

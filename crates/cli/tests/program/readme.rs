@@ -8,6 +8,7 @@ use std::path::Path as FilePath;
 use std::process::Command;
 
 const README: &str = include_str!("../../../../README.md");
+const TUTORIAL: &str = include_str!("../../../../docs/tutorial.md");
 
 /// A block of shell commands, and the rest of the README after it.
 struct Block {
@@ -15,8 +16,8 @@ struct Block {
     after: &'static str,
 }
 
-fn blocks() -> Vec<Block> {
-    let mut rest = README;
+fn blocks(page: &'static str) -> Vec<Block> {
+    let mut rest = page;
     let mut blocks = Vec::new();
     while let Some((_, begun)) = rest.split_once("```sh\n") {
         let (commands, after) = begun.split_once("```\n").expect("a block of commands ends");
@@ -28,7 +29,10 @@ fn blocks() -> Vec<Block> {
 
 /// The first block with these words.
 fn block(words: &str) -> Block {
-    blocks().into_iter().find(|block| block.commands.contains(words)).unwrap_or_else(|| panic!("{words} in the README"))
+    blocks(README)
+        .into_iter()
+        .find(|block| block.commands.contains(words))
+        .unwrap_or_else(|| panic!("{words} in the README"))
 }
 
 /// Runs commands in a shell that finds the program, as after an installation.
@@ -107,6 +111,21 @@ fn the_readme_mounts_and_inspects_a_volume() {
     assert_eq!(answer.code, Some(0), "{answer:?}");
     assert!(std::fs::read_to_string(bench.path("map.svg")).unwrap().starts_with("<svg"));
     assert!(!is_mounted(&bench.path("mnt")));
+}
+
+#[test]
+fn the_commands_of_the_tutorial_run_in_their_order() {
+    let bench = Bench::new();
+    symlink(concat!(env!("CARGO_MANIFEST_DIR"), "/../../traces"), bench.path("traces")).unwrap();
+    let blocks = blocks(TUTORIAL);
+    assert!(blocks.len() >= 6, "{} blocks", blocks.len());
+    for block in blocks {
+        let answer = shell(&bench, block.commands);
+        assert_eq!(answer.code, Some(0), "{}: {answer:?}", block.commands);
+    }
+    for made in ["report.html", "result.json", "op.csv", "op.html"] {
+        assert!(bench.path(made).exists(), "{made}");
+    }
 }
 
 #[test]
