@@ -41,6 +41,7 @@ help:
 	@echo "             a journal in memory with up to PREEMPTIONS=$(PREEMPTIONS) preemptions;"
 	@echo "             damage unclean sfs volumes, DAMAGE_SECONDS=$(DAMAGE_SECONDS);"
 	@echo "             kill servers under load and run hostile sessions, CAMPAIGN_SECONDS=$(CAMPAIGN_SECONDS) each;"
+	@echo "             kill guests of a monitor and recoveries, and let guests write to committed memory, SEEDS=$(SEEDS) times ten each;"
 	@echo "             compare sfs with tree over random calls, VOLUME_CASES=$(VOLUME_CASES) sequences;"
 	@echo "             compare ext with the kernel's ext4 over random calls, EXT_CALLS=$(EXT_CALLS), and on trees of EXT_IMAGE_FILES=$(EXT_IMAGE_FILES) files;"
 	@echo "             make random writes, fsyncs, punches and reads of a store fail, FAILING_STORE_SECONDS=$(FAILING_STORE_SECONDS) each;"
@@ -157,6 +158,7 @@ crash:
 	FAILING_STORE_SECONDS=$(FAILING_STORE_SECONDS) cargo test --release --locked --test dm_zoned --test sfs failing_store
 	VOLUME_CASES=$(VOLUME_CASES) cargo test --release --locked --test volumes random_calls
 	NVM_CRASHES=$(SEEDS)0 cargo test --release --locked --lib nvm::crashes
+	VMM_ROUNDS=$(SEEDS)0 cargo test --release --locked -p flashpath-vmm -- --nocapture
 	EXT_CRASHES=$(SEEDS) EXT_DAMAGED=$(SEEDS) cargo test --release --locked --test ext -- crashes checking
 	EXT_CALLS=$(EXT_CALLS) EXT_IMAGE_FILES=$(EXT_IMAGE_FILES) cargo test --release --locked --test ext -- beside_the_kernel real_images
 	SERVER_KILL_SECONDS=$(CAMPAIGN_SECONDS) NBD_HOSTILE_SECONDS=$(CAMPAIGN_SECONDS) \
