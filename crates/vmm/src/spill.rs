@@ -215,7 +215,8 @@ fn restored(volume: Spilled, from: &mut Summed<impl Read>) -> Result<Volume, Vmm
     memory.seal()?;
     let mut table = Table::new(blocks, frames, frames, last);
     let tuples = kept.into_iter().zip(0..frames).collect();
-    table.apply(table.check(last, tuples, Vec::new()).map_err(wrong)?);
+    let checked = table.check(last, tuples, Vec::new()).map_err(wrong)?;
+    table.apply(checked);
     let Spilled { name, path, directory, .. } = volume;
     Ok(Volume { name, width, table, memory: Arc::new(memory), path, directory, is_of_spill: true })
 }
@@ -230,7 +231,8 @@ mod tests {
             memory.write(u64::from(*frame) * FRAME_BYTES as u64, &vec![*block as u8; width as usize]).unwrap();
         }
         let mut table = Table::new(1000, 64, 64, 9);
-        table.apply(table.check(9, tuples.to_vec(), Vec::new()).unwrap());
+        let checked = table.check(9, tuples.to_vec(), Vec::new()).unwrap();
+        table.apply(checked);
         let (memory, path, directory) = (Arc::new(memory), path.to_string(), "/".to_string());
         Volume { name: [5; 16], width, table, memory, path, directory, is_of_spill: false }
     }
