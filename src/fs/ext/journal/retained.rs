@@ -19,7 +19,8 @@ use crate::fs::ext::media::Media;
 use crate::fs::volume::VolumeError;
 use crate::label::{Cause, Content, Label};
 use crate::task::Task;
-use std::collections::{BTreeMap, VecDeque};
+use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -27,7 +28,7 @@ use std::sync::{Arc, Mutex};
 #[derive(Default)]
 struct Kept {
     /// Of each block, the last transaction that has changed it.
-    blocks: BTreeMap<u64, KeptBlock>,
+    blocks: FxHashMap<u64, KeptBlock>,
     /// The number of blocks whose last change is in each transaction, the oldest first.
     transactions: VecDeque<(TransactionId, u32)>,
     /// The most blocks that were kept at once.
@@ -42,8 +43,22 @@ struct KeptBlock {
 
 impl Kept {
     fn forget(&mut self, block: u64) {
-        let Some(KeptBlock { id, .. }) = self.blocks.remove(&block) else { return };
-        let (_, blocks) = self.transactions.iter_mut().find(|(of, _)| *of == id).expect("it has blocks that are kept");
+        if let Some(old) = self.blocks.remove(&block) {
+            self.count_off(old.id);
+        }
+    }
+
+    fn put(&mut self, block: u64, kept: KeptBlock) {
+        if let Some(old) = self.blocks.insert(block, kept) {
+            self.count_off(old.id);
+        }
+    }
+
+    /// A transaction has one block less.
+    fn count_off(&mut self, id: TransactionId) {
+        let place = self.transactions.partition_point(|(of, _)| id.is_after(*of));
+        let (of, blocks) = &mut self.transactions[place];
+        assert_eq!(*of, id, "it has blocks that are kept");
         *blocks -= 1;
     }
 }
@@ -88,23 +103,21 @@ impl RetainedLog {
     fn take_in(&self, transaction: &Transaction) {
         let id = transaction.id;
         let mut kept = locked(&self.kept);
-        for block in transaction.revokes.iter().chain(transaction.blocks.iter().map(|logged| &logged.block)) {
-            kept.forget(*block);
-        }
-        kept.transactions.retain(|(_, blocks)| *blocks > 0);
+        transaction.revokes.iter().for_each(|block| kept.forget(*block));
         if !transaction.blocks.is_empty() {
             kept.transactions.push_back((id, transaction.blocks.len() as u32));
         }
         for Logged { block, bytes, content } in &transaction.blocks {
-            kept.blocks.insert(*block, KeptBlock { id, bytes: bytes.clone(), content: *content });
+            kept.put(*block, KeptBlock { id, bytes: bytes.clone(), content: *content });
         }
+        kept.transactions.retain(|(_, blocks)| *blocks > 0);
         kept.most = kept.most.max(kept.blocks.len());
     }
 
     /// Moves into the volume: what is kept is the first transaction there, `transaction` the second, which has the newest
     /// superblock in any case. The monitor is gone.
     fn move_inline(&self, task: &Task<'_>, transaction: &mut Transaction, at_ns: i64) -> Result<(), VolumeError> {
-        let blocks: Vec<Logged> = {
+        let mut blocks: Vec<Logged> = {
             let kept = locked(&self.kept);
             let logged = |(block, kept): (&u64, &KeptBlock)| Logged {
                 block: *block,
@@ -113,6 +126,7 @@ impl RetainedLog {
             };
             kept.blocks.iter().map(logged).collect()
         };
+        blocks.sort_unstable_by_key(|logged| logged.block);
         let of_kept = blocks.iter().find(|logged| logged.block == self.superblock).cloned();
         if !transaction.blocks.iter().any(|logged| logged.block == self.superblock) {
             let logged = match of_kept {
