@@ -15,7 +15,7 @@ const fn field(name: &'static str, at: usize, width: usize) -> Field {
 }
 
 /// All fields but the checksum itself; the format's own test holds their places.
-pub const FIELDS: [Field; 37] = [
+pub const FIELDS: [Field; 41] = [
     field("magic", 0, 8),
     field("version", 8, 4),
     field("identity", 16, 8),
@@ -52,7 +52,11 @@ pub const FIELDS: [Field; 37] = [
     field("usage_file.pages", 208, 8),
     field("memory's first", 216, 8),
     field("memory's second", 224, 8),
-    field("behind the last field", 480, 8),
+    field("head 0's segment", 472, 4),
+    field("head 0's block", 476, 4),
+    field("head 1's segment", 480, 4),
+    field("head 1's block", 484, 4),
+    field("behind the last field", 600, 8),
 ];
 
 /// The checksum of a structure, with that field zero.

@@ -156,7 +156,8 @@ fn a_superblock_image_in_a_file_is_not_taken_for_the_volumes_superblock() {
     damaged.recover(task, &history).unwrap();
 }
 
-/// Version 2 introduced attributes of more than one block. Older volumes must stay readable, also after a crash.
+/// Version 2 introduced attributes of more than one block, version 3 an open segment for each group. Older volumes must
+/// stay readable, also after a crash.
 #[test]
 fn a_volume_of_version_1_is_read_and_one_of_a_later_version_is_refused_by_its_number() {
     let task = &Task::at(Time::ZERO);
@@ -189,15 +190,15 @@ fn a_volume_of_version_1_is_read_and_one_of_a_later_version_is_refused_by_its_nu
                 disk.put(place, &bytes);
             }
         };
-        with_version(3);
+        with_version(4);
         assert_eq!(
             machine.open().err().unwrap().to_string(),
-            "the volume has format version 3, and this program knows version 2"
+            "the volume has format version 4, and this program knows version 3"
         );
         with_version(1);
         let found = machine.recover(task, &history).unwrap().1;
         assert_eq!(found.all["/file"].attributes()["user.a".as_bytes()].len(), 3000);
-        assert_eq!(disk.bytes(0)[8], 2, "the volume becomes version 2");
+        assert_eq!(disk.bytes(0)[8], 3, "the volume becomes version 3");
     }
 }
 

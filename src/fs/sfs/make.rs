@@ -13,7 +13,7 @@ use crate::device::Medium;
 use crate::fs::sfs::files::attributes::{FileKind, InodeNumber, Timestamp};
 use crate::fs::sfs::files::inode::Inode;
 use crate::fs::sfs::files::inodes::Inodes;
-use crate::fs::sfs::media::format::{BLOCK, LOST, MAGIC, Superblock, VERSION, usage_pages};
+use crate::fs::sfs::media::format::{BLOCK, LOST, MAGIC, MOST_HEADS, Superblock, VERSION, usage_pages};
 use crate::random::Random;
 use crate::task::Task;
 use crate::time::Time;
@@ -23,6 +23,9 @@ use zerocopy::FromZeros;
 /// Minimum number of segments by default; the segment size is halved until a device has as many. Few large segments are
 /// faster on drives whose translation merges blocks; more segments leave less space in reserve.
 const SEGMENTS: u64 = 192;
+/// A volume has an open segment of data for each of so many segments at most: small ones need their segments for
+/// cleaning.
+const SEGMENTS_OF_HEAD: u32 = 12;
 /// Default segment sizes, in bytes.
 const SEGMENT_BYTES: std::ops::RangeInclusive<u64> = (256 << 10)..=(32 << 20);
 
@@ -133,6 +136,9 @@ impl Sfs {
             settings: settings.clone(),
             media,
         };
+        // The segment of metadata is open, too.
+        let by_device = sfs.media.most_open_segments().map_or(u32::MAX, |most| most.saturating_sub(1));
+        sfs.log.most_heads = (segments / SEGMENTS_OF_HEAD).min(by_device).clamp(1, MOST_HEADS as u32) as usize;
         sfs.media.write_behind(shares.in_flight);
         sfs.bound_metadata_files();
         sfs

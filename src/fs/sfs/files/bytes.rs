@@ -98,8 +98,7 @@ impl Sfs {
         self.tick(task);
         if address & DIRTY != 0 {
             let slot = (address & !DIRTY) as u32;
-            // The block is no longer the cleaned version.
-            self.dirty_blocks.slot_mut(slot).is_cleaned = false;
+            self.dirty_blocks.change(slot);
             return Ok(slot);
         }
         let slot = self.dirty_blocks.add(number, inode, place);

@@ -1,8 +1,9 @@
 //! Dirty data blocks: the dirty part of what a kernel calls its page cache.
 //!
-//! A dirty block has a slot, which its entry in the DAT holds instead of an address. The slots of an inode are linked,
-//! so that an fsync finds them.
+//! A dirty block has a slot, which its entry in the DAT holds instead of an address. The changed slots of an inode are
+//! linked, so that an fsync finds them without those that are only being cleaned.
 
+use crate::fs::sfs::media::format::NO_GROUP;
 use std::collections::BTreeMap;
 
 /// No slot.
@@ -24,6 +25,8 @@ pub(in crate::fs::sfs) struct Slot {
     pub cleaned_from: u8,
     /// True if the block is only being cleaned, and equals the stored version.
     pub is_cleaned: bool,
+    /// The group that it was last assigned to.
+    pub group: u8,
     /// The order in which blocks became dirty.
     pub since: u64,
     previous: u32,
@@ -36,7 +39,7 @@ pub(in crate::fs::sfs) struct DirtyBlocks {
     slots: Vec<Slot>,
     bytes: Vec<u8>,
     free: Vec<u32>,
-    /// The first slot of each inode.
+    /// The first changed slot of each inode.
     first: BTreeMap<u64, u32>,
     count: usize,
     since: u64,
@@ -83,10 +86,16 @@ impl DirtyBlocks {
         &mut self.bytes[slot as usize * self.width..][..self.width]
     }
 
-    /// Adds a dirty block. Its bytes are arbitrary.
+    /// Adds a changed block. Its bytes are arbitrary.
     pub fn add(&mut self, number: u64, inode: u64, place: u64) -> u32 {
+        let slot = self.add_cleaned(number, inode, place, NO_GROUP);
+        self.change(slot);
+        slot
+    }
+
+    /// Adds a block that is being cleaned from a segment of group `from`. Its bytes are arbitrary.
+    pub fn add_cleaned(&mut self, number: u64, inode: u64, place: u64, from: u8) -> u32 {
         debug_assert_ne!(number, 0, "virtual block 0 marks a free slot");
-        let next = self.first.get(&inode).copied().unwrap_or(NONE);
         self.since += 1;
         let slot = Slot {
             number,
@@ -94,11 +103,12 @@ impl DirtyBlocks {
             place,
             before: 0,
             crc_before: 0,
-            cleaned_from: crate::fs::sfs::media::format::NO_GROUP,
-            is_cleaned: false,
+            cleaned_from: from,
+            is_cleaned: true,
+            group: NO_GROUP,
             since: self.since,
             previous: NONE,
-            next,
+            next: NONE,
         };
         let at = match self.free.pop() {
             Some(at) => {
@@ -111,22 +121,33 @@ impl DirtyBlocks {
                 self.slots.len() as u32 - 1
             }
         };
-        if next != NONE {
-            self.slots[next as usize].previous = at;
-        }
-        self.first.insert(inode, at);
         self.count += 1;
         at
+    }
+
+    /// Marks a block as changed, so that it is no longer the cleaned version.
+    pub fn change(&mut self, slot: u32) {
+        let Slot { inode, is_cleaned, .. } = self.slots[slot as usize];
+        if !is_cleaned {
+            return;
+        }
+        let next = self.first.insert(inode, slot).unwrap_or(NONE);
+        if next != NONE {
+            self.slots[next as usize].previous = slot;
+        }
+        let it = &mut self.slots[slot as usize];
+        (it.is_cleaned, it.next) = (false, next);
     }
 
     /// Removes a block that was written or freed.
     pub fn remove(&mut self, slot: u32) {
         assert!(self.is_used(slot), "slot {slot} is in use");
-        let Slot { inode, previous, next, .. } = self.slots[slot as usize];
+        let Slot { inode, previous, next, is_cleaned, .. } = self.slots[slot as usize];
         if next != NONE {
             self.slots[next as usize].previous = previous;
         }
         match (previous, next) {
+            _ if is_cleaned => {}
             (NONE, NONE) => {
                 self.first.remove(&inode);
             }
@@ -141,13 +162,13 @@ impl DirtyBlocks {
         self.count -= 1;
     }
 
-    /// True if the inode has dirty blocks.
-    pub fn has(&self, inode: u64) -> bool {
+    /// True if the inode has changed blocks.
+    pub fn has_changed(&self, inode: u64) -> bool {
         self.first.contains_key(&inode)
     }
 
-    /// The slots of an inode.
-    pub fn of(&self, inode: u64) -> Vec<u32> {
+    /// The changed slots of an inode.
+    pub fn changed_of(&self, inode: u64) -> Vec<u32> {
         let mut slots = Vec::new();
         let mut at = self.first.get(&inode).copied().unwrap_or(NONE);
         while at != NONE {

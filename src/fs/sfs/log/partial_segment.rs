@@ -1,7 +1,7 @@
 //! A partial segment as described by its summary.
 
 use crate::fs::sfs::log::records::{self, Record};
-use crate::fs::sfs::media::format::{BlockRecord, Kind, LARGEST, NO_GROUP, SummaryHeader};
+use crate::fs::sfs::media::format::{BlockRecord, Kind, LARGEST, SummaryHeader};
 use zerocopy::FromBytes;
 
 /// A partial segment with a valid summary: its checksum and lengths are right. Its blocks may be damaged.
@@ -48,9 +48,9 @@ impl PartialSegment {
         self.header.seals == 1
     }
 
-    /// True if its blocks are of several groups, so that the log continues after it in the same segment.
-    pub fn is_mixed(&self) -> bool {
-        self.header.group == NO_GROUP
+    /// The head that wrote it.
+    pub fn head(&self) -> u8 {
+        self.header.group
     }
 
     /// True if it holds blocks of metadata files, which only checkpoints write.

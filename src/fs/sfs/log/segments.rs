@@ -7,7 +7,7 @@
 use crate::fs::sfs::media::format::USAGE_ENTRIES;
 use crate::fs::sfs::media::format::{BlockBytes, Kind, NO_GROUP, UsageEntry, blocks_that_fit};
 use crate::fs::sfs::placement::{SegmentView, Tick};
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use zerocopy::{FromBytes, IntoBytes};
 
 /// The state of a segment.
@@ -210,11 +210,14 @@ impl Segments {
         self.live
     }
 
-    /// The most recently opened segment with blocks of all groups.
-    pub fn last_mixed(&self) -> Option<u32> {
-        let all = (0..).zip(&self.all);
-        let mixed = all.filter(|(_, it)| it.state != State::Free && it.group == NO_GROUP && !it.is_metadata);
-        mixed.max_by_key(|(_, segment)| segment.written).map(|(number, _)| number)
+    /// The most recently opened segment of each head.
+    pub fn last_opened(&self) -> BTreeMap<u8, u32> {
+        let mut last: BTreeMap<u8, (Tick, u32)> = BTreeMap::new();
+        for (number, it) in (0..).zip(&self.all).filter(|(_, it)| it.state != State::Free && !it.is_metadata) {
+            let newest = last.entry(it.group).or_insert((it.written, number));
+            *newest = (*newest).max((it.written, number));
+        }
+        last.into_iter().map(|(head, (_, number))| (head, number)).collect()
     }
 
     /// The segment that is used next; if none is free, the first one after the next checkpoint.

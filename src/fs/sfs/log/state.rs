@@ -3,15 +3,19 @@
 use super::Head;
 use super::records::Records;
 use super::segments::Segments;
-use crate::fs::sfs::media::format::BlockRecord;
+use crate::fs::sfs::media::format::{BlockRecord, MOST_HEADS};
 
 /// The log.
 pub(in crate::fs::sfs) struct Log {
     pub segments: Segments,
     /// Log records not yet written.
     pub records: Records,
-    /// The position in the open segment with blocks of all groups.
-    pub mixed: Option<Head>,
+    /// The positions in the open segments of data: one for each group, or for neighbouring groups.
+    pub heads: [Option<Head>; MOST_HEADS],
+    /// Maximum open segments of data.
+    pub most_heads: usize,
+    /// Data blocks written since the grouping observed the segments.
+    pub unobserved_blocks: u64,
     /// The position in the open segment of metadata.
     pub of_metadata: Option<Head>,
     /// With stamps: the block records of each segment, as they cannot be read back.
@@ -39,7 +43,9 @@ impl Log {
         Log {
             segments: Segments::new(segments, segment_blocks),
             records: Records::default(),
-            mixed: None,
+            heads: [None; MOST_HEADS],
+            most_heads: MOST_HEADS,
+            unobserved_blocks: u64::MAX,
             of_metadata: None,
             contents: if holds_stamps { vec![Vec::new(); segments as usize] } else { Vec::new() },
             segments_since_checkpoint: 0,
@@ -50,6 +56,18 @@ impl Log {
             is_unsealed: false,
             is_flushing: false,
         }
+    }
+
+    /// The head of a group of `groups`. If there are fewer heads, neighbouring groups share one.
+    pub fn head_of(&self, group: usize, groups: usize) -> u8 {
+        let groups = groups.clamp(1, MOST_HEADS);
+        let heads = self.most_heads.clamp(1, groups);
+        (group.min(groups - 1) * heads / groups) as u8
+    }
+
+    /// The open segments of data: the number of each head, and its position.
+    pub fn open_heads(&self) -> impl Iterator<Item = (u8, Head)> + '_ {
+        (0..).zip(&self.heads).filter_map(|(number, head)| head.map(|head| (number, head)))
     }
 
     /// Begins a flush of the device if anything was written since the last one; true if so. Nothing may be written
@@ -82,6 +100,18 @@ mod tests {
         log.end_flush(9);
         assert_eq!((log.is_unflushed, log.unflushed_blocks, log.flushed), (false, 0, 9));
         assert!(!log.begin_flush());
+    }
+
+    #[test]
+    fn neighbouring_groups_share_a_head_if_there_are_fewer_heads() {
+        let mut log = Log::new(24, 16, false, 1);
+        let heads = |log: &Log, groups: usize| (0..groups).map(|group| log.head_of(group, groups)).collect::<Vec<_>>();
+        assert_eq!(heads(&log, 6), [0, 1, 2, 3, 4, 5]);
+        log.most_heads = 4;
+        assert_eq!((heads(&log, 4), heads(&log, 6)), (vec![0, 1, 2, 3], vec![0, 0, 1, 2, 2, 3]));
+        log.most_heads = 1;
+        assert_eq!(heads(&log, 6), [0; 6]);
+        assert_eq!((log.head_of(9, 6), log.head_of(3, 0)), (0, 0), "a policy may answer anything");
     }
 
     #[test]

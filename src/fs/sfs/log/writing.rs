@@ -33,12 +33,20 @@ pub(in crate::fs::sfs) enum Item {
 /// The target of written blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::fs::sfs) enum Destination {
-    /// A new segment, for blocks of one group.
-    Group(u8),
-    /// The open segment for blocks of all groups.
-    Mixed,
+    /// The open segment of a head: for blocks of a group, or of neighbouring ones.
+    Head(u8),
     /// The open segment for metadata.
     Metadata,
+}
+
+impl Destination {
+    /// Its number on the media.
+    fn number(self) -> u8 {
+        match self {
+            Destination::Head(number) => number,
+            Destination::Metadata => NO_GROUP,
+        }
+    }
 }
 
 impl Sfs {
@@ -66,14 +74,9 @@ impl Sfs {
         mut told: RecordsToWrite,
         seals: bool,
     ) -> Result<(), SfsError> {
-        debug_assert!(
-            !matches!(to, Destination::Group(_)) || items.len() <= self.limits.segment_capacity as usize,
-            "{} blocks of a group fit into a segment",
-            items.len()
-        );
         let mut left = items;
         while !left.is_empty() || !told.is_empty() {
-            let head = self.head(task, to, left.len() as u32)?;
+            let (to, head) = self.head(task, to, left.len() as u32)?;
             let room = self.media.segment_blocks() - head.block;
             // Records come first, and may take half of the space.
             let log = told.next((room as usize * BLOCK / 2).saturating_sub(size_of::<SummaryHeader>()));
@@ -98,21 +101,23 @@ impl Sfs {
         Ok(())
     }
 
-    /// The open segment of a destination, or a new one for `blocks` blocks.
-    fn head(&mut self, task: &Task<'_>, to: Destination, blocks: u32) -> Result<Head, SfsError> {
-        let open = match to {
-            Destination::Group(_) => None,
-            Destination::Mixed => self.log.mixed,
-            Destination::Metadata => self.log.of_metadata,
-        };
-        if let Some(head) = open {
+    /// The open segment of a destination, or a new one for `blocks` blocks. If the volume is short of free segments, a
+    /// head without room goes on in the segment of another one, so that open segments take no more of them.
+    fn head(&mut self, task: &Task<'_>, to: Destination, blocks: u32) -> Result<(Destination, Head), SfsError> {
+        if let Some(head) = self.open_head(to) {
             let room = self.media.segment_blocks() - head.block;
             if room > 1 || blocks == 0 {
-                return Ok(head);
+                return Ok((to, head));
             }
             self.close_head(task, to)?;
         }
-        let group = if let Destination::Group(group) = to { group } else { NO_GROUP };
+        if to != Destination::Metadata && self.log.segments.free() < self.limits.floor / 2 {
+            let with_room = self.log.open_heads().filter(|(_, head)| self.media.segment_blocks() - head.block > 1);
+            if let Some((number, head)) = with_room.min_by_key(|(_, head)| head.block) {
+                return Ok((Destination::Head(number), head));
+            }
+        }
+        let group = to.number();
         let Some(segment) = self.log.segments.take(self.tick, group, to == Destination::Metadata) else {
             return Err(SfsError::NoSpace { free: 0, blocks: self.limits.usable });
         };
@@ -122,37 +127,35 @@ impl Sfs {
             contents.clear();
         }
         let head = Head { segment, block: 0 };
-        self.set_head(to, Some(head));
-        Ok(head)
+        *self.head_mut(to) = Some(head);
+        Ok((to, head))
     }
 
-    fn set_head(&mut self, to: Destination, head: Option<Head>) {
+    /// The open segment of a destination.
+    fn open_head(&self, to: Destination) -> Option<Head> {
         match to {
-            Destination::Group(_) => {}
-            Destination::Mixed => self.log.mixed = head,
-            Destination::Metadata => self.log.of_metadata = head,
+            Destination::Head(number) => self.log.heads[usize::from(number)],
+            Destination::Metadata => self.log.of_metadata,
+        }
+    }
+
+    fn head_mut(&mut self, to: Destination) -> &mut Option<Head> {
+        match to {
+            Destination::Head(number) => &mut self.log.heads[usize::from(number)],
+            Destination::Metadata => &mut self.log.of_metadata,
         }
     }
 
     /// Advances the end of the log in an open segment.
     fn advance(&mut self, task: &Task<'_>, to: Destination, head: Head) -> Result<(), SfsError> {
         let is_full = self.media.segment_blocks() - head.block < 2;
-        if is_full || matches!(to, Destination::Group(_)) {
-            self.set_head(to, None);
-            self.end_segment(task, head.segment)
-        } else {
-            self.set_head(to, Some(head));
-            Ok(())
-        }
+        *self.head_mut(to) = (!is_full).then_some(head);
+        if is_full { self.end_segment(task, head.segment) } else { Ok(()) }
     }
 
     /// Closes the open segment of a destination.
     pub(in crate::fs::sfs) fn close_head(&mut self, task: &Task<'_>, to: Destination) -> Result<(), SfsError> {
-        let head = match to {
-            Destination::Group(_) => None,
-            Destination::Mixed => self.log.mixed.take(),
-            Destination::Metadata => self.log.of_metadata.take(),
-        };
+        let head = self.head_mut(to).take();
         head.map_or(Ok(()), |head| self.end_segment(task, head.segment))
     }
 
@@ -164,9 +167,9 @@ impl Sfs {
         Ok(())
     }
 
-    /// Blocks that fit into one more partial segment of the open metadata segment.
-    pub(in crate::fs::sfs) fn room_for_metadata(&self) -> u32 {
-        let room = self.log.of_metadata.map_or(0, |head| self.media.segment_blocks() - head.block);
+    /// Blocks that fit into one more partial segment of the open segment of a destination.
+    pub(in crate::fs::sfs) fn room_at(&self, to: Destination) -> u32 {
+        let room = self.open_head(to).map_or(0, |head| self.media.segment_blocks() - head.block);
         blocks_that_fit(room, 0).unwrap_or(0)
     }
 
@@ -195,7 +198,7 @@ impl Sfs {
         let mut labels = Vec::with_capacity(items.len());
         for (item, address) in items.iter().zip(first + u64::from(summary)..) {
             let (record, label) = match item {
-                Item::Data(slot) => self.place_data(task, *slot, address, head.segment, to)?,
+                Item::Data(slot) => self.place_data(task, *slot, address, head.segment)?,
                 Item::Metadata(number) => self.place_metadata(task, *number, address, head.segment)?,
                 Item::Paged(kind, number) => self.place_paged(*kind, *number, address, head.segment),
             };
@@ -247,7 +250,7 @@ impl Sfs {
             log_bytes: (log.len() as u32).into(),
             tick: self.tick.0.into(),
             identity: self.superblock.identity,
-            group: if let Destination::Group(group) = to { group } else { NO_GROUP },
+            group: to.number(),
             seals: seals.into(),
             flushed_back: u16::try_from(flushed_back).unwrap_or(0).into(),
             next_segment: self.log.segments.next().map_or(0, |next| next + 1).into(),
@@ -314,7 +317,6 @@ impl Sfs {
         slot: u32,
         address: u64,
         segment: u32,
-        to: Destination,
     ) -> Result<(BlockRecord, Label), SfsError> {
         let waits = *self.dirty_blocks.slot(slot);
         debug_assert!(self.dirty_blocks.is_used(slot), "slot {slot} is in use");
@@ -338,8 +340,9 @@ impl Sfs {
         }
         entry.address = address.into();
         entry.is_lost = 0;
-        let group = if let Destination::Group(group) = to { group } else { NO_GROUP };
-        entry.group = group;
+        debug_assert_ne!(waits.group, NO_GROUP, "slot {slot} was assigned to a group");
+        entry.group = waits.group;
+        self.log.unobserved_blocks = self.log.unobserved_blocks.saturating_add(1);
         self.log.segments.gain(segment, Kind::Data, entry.writes.get(), entry.modified.get());
         self.metadata.dat.set(task, waits.number, &entry)?;
         let cause = if waits.is_cleaned { Cause::SegmentCleaning } else { Cause::HostWrite };
@@ -350,7 +353,7 @@ impl Sfs {
             crc: crc.into(),
             kind: Kind::Data as u8,
             is_cleaned: waits.is_cleaned.into(),
-            group,
+            group: waits.group,
             reserved: 0,
         };
         Ok((record, Label::first(cause, Content::Data)))

@@ -36,10 +36,16 @@ pub(in crate::fs::sfs) fn zeroed() -> Box<BlockBytes> {
 
 /// "FLASHSFS".
 pub(in crate::fs::sfs) const MAGIC: [u8; 8] = *b"FLASHSFS";
-/// The written format version. In version 1 all extended attributes of a file were in one block, free inodes were
-/// chained through their images, and reservations were not in the log. Version 1 is readable; a volume becomes version
-/// 2 when it is mounted for writing.
-pub(in crate::fs::sfs) const VERSION: u32 = 2;
+/// The written format version. Versions 1 and 2 are readable; a volume becomes version 3 when it is mounted for writing.
+///
+/// | version | differs from the next one |
+/// |---|---|
+/// | 1 | all extended attributes of a file are in one block, free inodes are chained through their images, reservations are not in the log |
+/// | 2 | the log has one open segment, with blocks of all groups, and others that are written at once, each of one group |
+/// | 3 | the log has an open segment for each group |
+pub(in crate::fs::sfs) const VERSION: u32 = 3;
+/// The oldest version with the extended attributes, free inodes and reservations of this one.
+pub(in crate::fs::sfs) const INODES_VERSION: u32 = 2;
 /// The oldest readable version.
 pub(in crate::fs::sfs) const OLDEST_VERSION: u32 = 1;
 /// Value of `clean` in a superblock: changes were lost after it, since a write or a flush failed. The log is read, as
@@ -51,6 +57,8 @@ pub(in crate::fs::sfs) const SUMMARY_MAGIC: [u8; 4] = *b"SFSL";
 pub(in crate::fs::sfs) const LARGEST: u64 = 1 << 62;
 /// Numbers of grouping state in the superblock.
 pub(in crate::fs::sfs) const MEMORY: usize = 32;
+/// Maximum open segments of data.
+pub(in crate::fs::sfs) const MOST_HEADS: usize = crate::fs::sfs::placement::MOST_GROUPS;
 /// Block pointers, or map roots, in an inode.
 pub(in crate::fs::sfs) const ROOTS: usize = 8;
 
@@ -119,7 +127,8 @@ pub(in crate::fs::sfs) struct Superblock {
     pub next_partial: U64,
     /// The checksum of the last partial segment's header.
     pub chain: U32,
-    /// The segment in which the log continues; `u32::MAX` for none. `open_block` is the block in it.
+    /// In versions 1 and 2: the segment in which the log continues, and the block in it. `u32::MAX` and 0 for none, as
+    /// in version 3.
     pub open_segment: U32,
     pub open_block: U32,
     /// The segment that the log uses next, plus 1; 0 if unknown, as in older volumes.
@@ -141,12 +150,39 @@ pub(in crate::fs::sfs) struct Superblock {
     pub usage_file: Root,
     /// State of the grouping: the groups' hotness.
     pub memory: [F64; MEMORY],
+    /// The open segments of data, by their heads' numbers.
+    pub heads: [OpenEnd; MOST_HEADS],
+}
+
+/// The end of an open segment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub(in crate::fs::sfs) struct OpenEnd {
+    pub segment: U32,
+    /// The block at which the log continues; 0 for none.
+    pub block: U32,
 }
 
 /// Offset of the checksum in a superblock.
 pub(in crate::fs::sfs) const SUPERBLOCK_CRC: usize = std::mem::offset_of!(Superblock, crc);
 
 impl Superblock {
+    /// The open segments: the number of each head, as in [`SummaryHeader::group`], its segment, and the block at which
+    /// it continues.
+    pub fn open_ends(&self) -> impl Iterator<Item = (u8, u32, u32)> + '_ {
+        let old = (NO_GROUP, self.open_segment.get(), self.open_block.get());
+        let heads = (0..).zip(&self.heads).map(|(head, end)| (head, end.segment.get(), end.block.get()));
+        std::iter::once(old).chain(heads).filter(|(_, _, block)| *block != 0)
+    }
+
+    /// Forgets an open segment.
+    pub fn close_end(&mut self, segment: u32) {
+        if self.open_segment.get() == segment {
+            (self.open_segment, self.open_block) = (u32::MAX.into(), 0.into());
+        }
+        self.heads.iter_mut().filter(|end| end.segment.get() == segment).for_each(|end| *end = OpenEnd::default());
+    }
+
     /// The superblock's 4 KiB, with the checksum.
     pub fn with_checksum(&self) -> Box<BlockBytes> {
         let mut bytes = zeroed();
@@ -178,7 +214,8 @@ pub(in crate::fs::sfs) struct SummaryHeader {
     pub tick: U64,
     /// The identifier of the volume.
     pub identity: [u8; 16],
-    /// The group of the blocks; 255 if they are of several groups.
+    /// The head that wrote it: usually the group of its blocks, which their records hold. 255 for metadata, and in
+    /// versions 1 and 2 for blocks of several groups.
     pub group: u8,
     /// 1 if this partial segment seals the log: all changes up to here are recorded. Rolling forward ends at a seal, so
     /// that each sealed part is atomic.

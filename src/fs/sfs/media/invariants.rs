@@ -18,7 +18,7 @@ use crate::fs::sfs::media::format::INODES;
 use crate::fs::sfs::media::format::usage_pages;
 use crate::fs::sfs::media::format::{
     BlockBytes, DAT_ENTRIES, DatEntry, InodeImage, LARGEST, LOST, MEMORY, NO_GROUP, Pointer, Superblock, UsageEntry,
-    VERSION,
+    INODES_VERSION,
 };
 use crate::fs::sfs::media::format::{MOST_BLOCKS, MOST_LEVELS};
 use crate::fs::sfs::placement::MOST_GROUPS;
@@ -56,14 +56,20 @@ pub(in crate::fs::sfs) fn superblock(it: &Superblock, turn: Option<u32>) -> Chec
     ensure(it.memories.get() as usize <= MEMORY, || format!("it has {} numbers of the grouping", it.memories))?;
     ensure((1..LARGEST).contains(&it.next_partial.get()), || format!("partial segment {} is next", it.next_partial))?;
     ensure(it.tick.get() < LARGEST, || format!("its clock of hotness shows {}", it.tick))?;
-    let (open, open_block) = (it.open_segment.get(), it.open_block.get());
-    let is_open = open < segments && (1..segment_blocks).contains(&open_block);
-    ensure(is_open || (open, open_block) == (u32::MAX, 0), || format!("segment {open} is open at block {open_block}"))?;
+    let old = (it.open_segment.get(), it.open_block.get());
+    ensure(old.1 > 0 || old == (u32::MAX, 0), || format!("segment {} is open at block 0", old.0))?;
+    let ends: Vec<(u32, u32)> = it.open_ends().map(|(_, segment, block)| (segment, block)).collect();
+    for (at, (segment, block)) in ends.iter().enumerate() {
+        let is_open = *segment < segments && (1..segment_blocks).contains(block);
+        ensure(is_open, || format!("segment {segment} is open at block {block}"))?;
+        let is_shared = ends[..at].iter().any(|(other, _)| other == segment);
+        ensure(!is_shared, || format!("segment {segment} is open twice"))?;
+    }
     ensure(it.next_segment.get() <= segments, || format!("segment {} is next", it.next_segment.get() - 1))?;
     let inodes = it.inodes.get();
     let rooms = it.inode_file.pages.get().saturating_mul(INODES);
     // Version 1 counted allocated numbers, and its last page could be partial.
-    let is_right = if it.version.get() == VERSION { inodes == rooms } else { (2..=rooms).contains(&inodes) };
+    let is_right = if it.version.get() >= INODES_VERSION { inodes == rooms } else { (2..=rooms).contains(&inodes) };
     ensure(is_right, || format!("{inodes} inodes are in {} pages", it.inode_file.pages))?;
     let orphan = it.first_orphan.get();
     ensure(orphan < inodes, || format!("the first inode without a name is {orphan} of {inodes}"))?;
@@ -100,6 +106,7 @@ pub(in crate::fs::sfs) fn copies(one: &Superblock, other: &Superblock) -> CheckR
         it.memory = [0.0.into(); MEMORY];
         if one.clean != other.clean {
             (it.clean, it.open_segment, it.open_block, it.next_segment) = Default::default();
+            it.heads = Default::default();
         }
         it
     };

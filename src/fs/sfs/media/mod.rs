@@ -372,6 +372,15 @@ impl Media {
         self.has_writes_in_flight.load(Ordering::Relaxed)
     }
 
+    /// Maximum segments that can be partly written at once; `None` if there is no limit.
+    pub fn most_open_segments(&self) -> Option<u32> {
+        let Device::Zones(zones) = &self.device else { return None };
+        let shape = zones.device().shape();
+        let limit = [shape.max_open, shape.max_active].into_iter().filter(|limit| *limit > 0).min()?;
+        // A zone of superblocks is open, too, and for a moment both.
+        Some(limit.saturating_sub(2))
+    }
+
     /// True if segments are zones.
     pub fn is_zoned(&self) -> bool {
         matches!(self.device, Device::Zones(_))

@@ -28,7 +28,8 @@ impl Sfs {
         damaged("the superblock", self.counts_hold())?;
         damaged("the usage file", self.usage_holds())?;
         self.check_last_partial(task)?;
-        self.check_open_segment(task)?;
+        let ends: Vec<_> = self.superblock.open_ends().collect();
+        ends.iter().try_for_each(|(_, segment, block)| self.check_open_segment(task, *segment, *block))?;
         if self.superblock.clean.get() == 1 && self.log_goes_on(task)? {
             let why = "it says that the volume was unmounted, and the log goes on behind it".to_string();
             return Err(SfsError::Damaged { what: "the superblock".to_string(), why });
@@ -117,9 +118,8 @@ impl Sfs {
         )
     }
 
-    /// Checks that the open segment ends where the superblock says.
-    pub(super) fn check_open_segment(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
-        let (segment, block) = (self.superblock.open_segment.get(), self.superblock.open_block.get());
+    /// Checks that an open segment ends where the superblock says.
+    fn check_open_segment(&mut self, task: &Task<'_>, segment: u32, block: u32) -> Result<(), SfsError> {
         if segment >= self.log.segments.count() {
             return Ok(());
         }
@@ -135,7 +135,7 @@ impl Sfs {
         )
     }
 
-    /// True if the open segment of a checkpoint ends where the superblock says, so that the log can go on there.
+    /// True if an open segment of a checkpoint ends where the superblock says, so that the log can go on there.
     pub(super) fn open_segment_ends_at(&mut self, task: &Task<'_>, segment: u32, block: u32) -> Result<bool, SfsError> {
         let next = self.superblock.next_partial.get();
         Ok(self.media.holds_stamps() || self.log_reader(task).end_before(segment, next)? == block)
@@ -143,9 +143,10 @@ impl Sfs {
 
     /// True if a partial segment follows the checkpoint where the first one would be.
     pub(super) fn log_goes_on(&mut self, task: &Task<'_>) -> Result<bool, SfsError> {
-        let open = (self.superblock.open_segment.get(), self.superblock.open_block.get());
+        let open = self.superblock.open_ends().map(|(_, segment, block)| (segment, block));
         let next = self.superblock.next_segment.get().checked_sub(1).map(|segment| (segment, 0));
-        for (segment, block) in [Some(open), next].into_iter().flatten() {
+        let places: Vec<(u32, u32)> = open.chain(next).collect();
+        for (segment, block) in places {
             if segment >= self.log.segments.count() {
                 continue;
             }
@@ -190,9 +191,12 @@ impl Sfs {
             }
             log_record(&error.to_string(), "the log goes on behind that one");
         }
-        if let Err(error) = self.check_open_segment(task) {
-            (self.superblock.open_segment, self.superblock.open_block) = (u32::MAX.into(), 0.into());
-            log_record(&error.to_string(), "the log goes on in another one");
+        let ends: Vec<_> = self.superblock.open_ends().collect();
+        for (_, segment, block) in ends {
+            if let Err(error) = self.check_open_segment(task, segment, block) {
+                self.superblock.close_end(segment);
+                log_record(&error.to_string(), "the log goes on in another one");
+            }
         }
         // The first of the log may be damaged, too: what follows it is looked for, which a mount leaves out.
         if *is_clean && (self.log_goes_on(task)? || !self.find_log(task)?.partials.is_empty()) {

@@ -4,7 +4,7 @@
 use crate::fs::sfs::error::SfsError;
 use crate::fs::sfs::log::segments::Segments;
 use crate::fs::sfs::media::format::usage_pages;
-use crate::fs::sfs::media::format::{MEMORY, VERSION};
+use crate::fs::sfs::media::format::{INODES_VERSION, MEMORY};
 use crate::fs::sfs::media::invariants;
 use crate::fs::sfs::metadata::dat::Dat;
 use crate::fs::sfs::metadata::inode_file::InodeFile;
@@ -38,7 +38,7 @@ impl Sfs {
         self.metadata.dat = Dat::open(task, &superblock.dat, superblock.used_blocks.get(), media)?;
         let counts = (superblock.inodes.get(), superblock.used_inodes.get());
         self.metadata.inode_file = InodeFile::open(task, &superblock.inode_file, counts, media)?;
-        if superblock.version.get() < VERSION {
+        if superblock.version.get() < INODES_VERSION {
             self.recount_inodes(task)?;
         }
         self.metadata.inode_file.file().check_pages(invariants::inode_page);

@@ -37,7 +37,11 @@ impl FoundPartials {
 
     pub fn add(&mut self, partial: PartialSegment) {
         debug_assert!(partial.number() >= self.first, "what is older than the checkpoint is not of this log");
-        self.by_number.entry(partial.number()).or_default().push(partial);
+        let others = self.by_number.entry(partial.number()).or_default();
+        // A segment that was freed and reused may end where it was open at the checkpoint.
+        if others.iter().all(|other| other.place() != partial.place()) {
+            others.push(partial);
+        }
     }
 
     /// Those with this number.

@@ -1,9 +1,9 @@
 //! Finding the partial segments since a checkpoint, wherever they lie.
 //!
-//! 1. From the first block of each segment, and from where the open segment went on, partial segments are read one
+//! 1. From the first block of each segment, and from where the open segments went on, partial segments are read one
 //!    behind the other as long as their numbers are those of the log since the checkpoint.
 //! 2. A damaged summary hides where the next one begins. Where one is missing or in a wrong place, it is searched for
-//!    block by block: behind the last one of the open segment, and in the segment that the one before names as next.
+//!    block by block: behind the last one of each open segment, and in the segment that the one before names as next.
 //! 3. If something that was durable is missing still, all segments are searched at whose first block nothing is read,
 //!    or what lies elsewhere, too.
 //!
@@ -20,40 +20,43 @@ use std::collections::{BTreeMap, BTreeSet};
 type Place = (u32, u32);
 
 /// The beginning of the log since a checkpoint.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct LogStart {
     /// The number of its first partial segment.
     pub first: u64,
     /// The checksum of the one before that.
     pub chain: u32,
-    /// The place at which the open segment goes on.
-    pub open: Option<Place>,
+    /// The places at which the open segments go on, by their heads.
+    pub open: BTreeMap<u8, Place>,
     /// The segment that is taken next, if the superblock names it.
     pub next_segment: Option<u32>,
 }
 
 impl LogStart {
-    /// As a superblock says. If it names no open segment, `last_mixed` is the one that was opened last, so that a
-    /// superblock that is wrong hides no log.
+    /// As a superblock says. If it names no open segment of a head, that is the one which the head opened last, so that
+    /// a superblock that is wrong hides no log.
     ///
     /// # Errors
     ///
-    /// If the device cannot read that segment.
+    /// If the device cannot read such a segment.
     pub fn of(
         superblock: &Superblock,
-        last_mixed: Option<u32>,
+        last_opened: &BTreeMap<u8, u32>,
         reader: LogReader<'_>,
     ) -> Result<LogStart, DeviceError> {
-        let (segment, block) = (superblock.open_segment.get(), superblock.open_block.get());
-        let open = match (segment < reader.segments(), last_mixed) {
-            (true, _) => Some((segment, block)),
-            (false, Some(last)) => Some((last, reader.end_before(last, superblock.next_partial.get())?)),
-            (false, None) => None,
-        };
+        let named = superblock.open_ends().filter(|(_, segment, _)| *segment < reader.segments());
+        let mut open: BTreeMap<u8, Place> = named.map(|(head, segment, block)| (head, (segment, block))).collect();
+        let named: BTreeSet<u32> = open.values().map(|(segment, _)| *segment).collect();
+        for (head, segment) in last_opened {
+            if !open.contains_key(head) && !named.contains(segment) {
+                open.insert(*head, (*segment, reader.end_before(*segment, superblock.next_partial.get())?));
+            }
+        }
+        open.retain(|_, (_, block)| (1..reader.segment_blocks()).contains(block));
         Ok(LogStart {
             first: superblock.next_partial.get(),
             chain: superblock.chain.get(),
-            open: open.filter(|(_, block)| (1..reader.segment_blocks()).contains(block)),
+            open,
             next_segment: superblock.next_segment.get().checked_sub(1),
         })
     }
@@ -86,8 +89,8 @@ pub(super) fn find(reader: LogReader<'_>, start: &LogStart) -> FoundLog {
             found.headless.insert(segment);
         }
     }
-    if let Some((segment, block)) = start.open {
-        found.take_from(reader, segment, block);
+    for (segment, block) in start.open.values() {
+        found.take_from(reader, *segment, *block);
     }
     let mut has_searched_headless = false;
     loop {
@@ -167,29 +170,27 @@ impl FoundLog {
         headless
     }
 
-    /// Places at which a missing partial segment could lie: behind the last one of the open segment, or in the segment
+    /// Places at which a missing partial segment could lie: behind the last one of an open segment, or in the segment
     /// that was to be taken next.
     fn places_to_search(&self, log: &[PartialSegment], start: &LogStart, reader: LogReader<'_>) -> Vec<Place> {
         let named = |next: Option<u32>| next.filter(|segment| *segment < reader.segments()).map(|segment| (segment, 0));
-        let (mut open, mut next) = (start.open, named(start.next_segment));
+        let (mut open, mut next) = (start.open.clone(), named(start.next_segment));
         let (mut places, mut number, mut in_place) = (Vec::new(), start.first, BTreeSet::new());
         for partial in log.iter().map(Some).chain([None]) {
-            let expected = [open, next];
             // One that lies elsewhere was put there by a wrong write, and does not lead to the next.
-            let is_next = |it: &PartialSegment| it.number() == number && expected.contains(&Some(it.place()));
-            if !partial.is_some_and(is_next) {
-                places.extend(expected.into_iter().flatten());
-            } else if partial.is_some_and(|it| it.is_mixed() && it.block == 0) {
-                // It goes on in the open segment where there is room: another may be missing there.
-                places.extend(open);
+            let is_expected = |place: Place| next == Some(place) || open.values().any(|open| *open == place);
+            let is_next = partial.is_some_and(|it| it.number() == number && is_expected(it.place()));
+            if !is_next {
+                places.extend(open.values().copied().chain(next));
+            } else if let Some(begun) = partial.filter(|it| it.block == 0) {
+                // It goes on in the head's open segment where there is room: another may be missing there.
+                places.extend(open.get(&begun.head()));
             }
             if let Some(partial) = partial {
-                if is_next(partial) {
+                if is_next {
                     in_place.insert(partial.place());
                 }
-                if partial.is_mixed() {
-                    open = Some((partial.segment, partial.end()));
-                }
+                open.insert(partial.head(), (partial.segment, partial.end()));
                 next = named(partial.next_segment());
                 number = partial.number() + 1;
             }

@@ -139,7 +139,8 @@ fn findings(members: &[Member], lost: &[u64], found: &FoundLog) -> Vec<Finding> 
 mod tests {
     use super::*;
     use crate::fs::sfs::log::test_log::{TestLog, TestPartialSegment};
-    use crate::fs::sfs::media::format::Kind;
+    use crate::fs::sfs::media::format::{Kind, NO_GROUP};
+    use std::collections::BTreeMap;
 
     /// The first number of the log, and the checksum of the one before it.
     const FIRST: u64 = 50;
@@ -150,7 +151,9 @@ mod tests {
     const NEXT: u32 = 8;
     const OTHER: u32 = 9;
 
-    const START: LogStart = LogStart { first: FIRST, chain: CHAIN, open: Some((OPEN, 6)), next_segment: Some(NEXT) };
+    fn start() -> LogStart {
+        LogStart { first: FIRST, chain: CHAIN, open: BTreeMap::from([(NO_GROUP, (OPEN, 6))]), next_segment: Some(NEXT) }
+    }
 
     /// A partial segment, and its place.
     type Placed = (u32, u32, TestPartialSegment);
@@ -171,7 +174,7 @@ mod tests {
     }
 
     fn found(log: &TestLog) -> LogTail {
-        find(log.reader(), &START)
+        find(log.reader(), &start())
     }
 
     fn numbers(tail: &LogTail) -> Vec<u64> {

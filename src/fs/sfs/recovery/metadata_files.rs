@@ -9,7 +9,7 @@ use crate::fs::sfs::Sfs;
 use crate::fs::sfs::error::SfsError;
 use crate::fs::sfs::log::segments::Segments;
 use crate::fs::sfs::media::format::usage_pages;
-use crate::fs::sfs::media::format::{DAT_ENTRIES, DatEntry, Kind, NO_GROUP, Root, Superblock, VERSION};
+use crate::fs::sfs::media::format::{DAT_ENTRIES, DatEntry, Kind, NO_GROUP, Root, Superblock, INODES_VERSION};
 use crate::fs::sfs::media::invariants;
 use crate::fs::sfs::metadata::dat::Dat;
 use crate::fs::sfs::metadata::inode_file::InodeFile;
@@ -244,7 +244,7 @@ impl Sfs {
         loss.inode_pages = gone;
         let count = superblock.inodes.get();
         self.metadata.inode_file = InodeFile::of_file(file, superblock.used_inodes.get());
-        let is_old = superblock.version.get() < VERSION;
+        let is_old = superblock.version.get() < INODES_VERSION;
         if is_old || loss.findings.len() > findings {
             self.recount_inodes(task)?;
         }

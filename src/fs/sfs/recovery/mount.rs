@@ -91,17 +91,20 @@ fn mount(task: &Task<'_>, opened: Opened, access: Access) -> Result<Sfs, OpenSfs
 }
 
 impl Sfs {
-    /// Goes on in the segment that was open when the volume was unmounted.
+    /// Goes on in the segments that were open when the volume was unmounted.
     pub(super) fn go_on(&mut self, task: &Task<'_>) {
-        let (segment, block) = (self.superblock.open_segment.get(), self.superblock.open_block.get());
-        if segment < self.log.segments.count()
-            && block < self.media.segment_blocks()
-            && matches!(self.log.segments.get(segment).state, State::Written | State::Emptied)
-            && self.media.can_append_at(segment, block)
-            && self.open_segment_ends_at(task, segment, block).is_ok_and(|ends| ends)
-        {
-            self.log.segments.reopen(segment);
-            self.log.mixed = Some(Head { segment, block });
+        let superblock = self.superblock;
+        for (head, segment, block) in superblock.open_ends() {
+            if usize::from(head) < self.log.most_heads
+                && segment < self.log.segments.count()
+                && block < self.media.segment_blocks()
+                && matches!(self.log.segments.get(segment).state, State::Written | State::Emptied)
+                && self.media.can_append_at(segment, block)
+                && self.open_segment_ends_at(task, segment, block).is_ok_and(|ends| ends)
+            {
+                self.log.segments.reopen(segment);
+                self.log.heads[usize::from(head)] = Some(Head { segment, block });
+            }
         }
     }
 
@@ -110,8 +113,13 @@ impl Sfs {
         if !self.media.is_zoned() {
             return Ok(());
         }
+        let superblock = self.superblock;
+        let stays_open = |segment: u32| {
+            let mut heads = superblock.open_ends().filter(|(head, ..)| usize::from(*head) < self.log.most_heads);
+            superblock.clean.get() == 1 && heads.any(|(_, open, _)| open == segment)
+        };
         for segment in 0..self.log.segments.count() {
-            let goes_on = segment == self.superblock.open_segment.get() && self.superblock.clean.get() == 1;
+            let goes_on = stays_open(segment);
             match self.log.segments.get(segment).state {
                 _ if goes_on => {}
                 State::Free => self.media.discard(task, segment)?,

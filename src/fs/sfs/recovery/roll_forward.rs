@@ -34,11 +34,11 @@ impl Sfs {
     ///
     /// # Errors
     ///
-    /// If the device cannot read the segment that was open at the checkpoint.
+    /// If the device cannot read a segment that was open at the checkpoint.
     pub(super) fn find_log(&self, task: &Task<'_>) -> Result<LogTail, SfsError> {
-        let (superblock, last_mixed) = (self.superblock, self.log.segments.last_mixed());
+        let (superblock, last_opened) = (self.superblock, self.log.segments.last_opened());
         let reader = self.log_reader(task);
-        let start = LogStart::of(&superblock, last_mixed, reader)?;
+        let start = LogStart::of(&superblock, &last_opened, reader)?;
         Ok(log_tail::find(reader, &start))
     }
 
@@ -127,10 +127,10 @@ impl Sfs {
 
     /// Reserves the segments and virtual blocks that the log uses, so that nothing else is put there.
     fn reserve_places(&mut self, task: &Task<'_>, log: &[PartialSegment]) -> Result<(), SfsError> {
-        let open = self.superblock.open_segment.get();
+        let open: BTreeSet<u32> = self.superblock.open_ends().map(|(_, segment, _)| segment).collect();
         for found in log {
-            if found.segment == open && self.log.segments.get(open).state != State::Open {
-                self.log.segments.reopen(open);
+            if open.contains(&found.segment) && self.log.segments.get(found.segment).state != State::Open {
+                self.log.segments.reopen(found.segment);
             }
             self.log.segments.take_found(found.segment, Tick(found.header.tick.get()), found.header.group);
             // It holds a part of the log until the checkpoint that ends the mount.

@@ -8,10 +8,10 @@
 
 use super::{Turns, WriteBack};
 use crate::fs::sfs::log::records::{Record, RecordsToWrite};
-use crate::fs::sfs::log::{Destination, Item};
+use crate::fs::sfs::log::{Destination, Head, Item};
 use crate::fs::sfs::media::Media;
 use crate::fs::sfs::media::format::usage_pages;
-use crate::fs::sfs::media::format::{Kind, Superblock, VERSION};
+use crate::fs::sfs::media::format::{Kind, OpenEnd, Superblock, VERSION};
 use crate::fs::sfs::metadata::paged::LEVEL_SHIFT;
 use crate::fs::sfs::{Sfs, SfsError};
 use crate::label::{Cause, Content, Label};
@@ -172,7 +172,7 @@ impl Sfs {
             .into_iter()
             .map(|number| Item::Paged(Kind::UsageFile, number))
             .collect();
-        if (self.room_for_metadata() as usize) < items.len() {
+        if (self.room_at(Destination::Metadata) as usize) < items.len() {
             self.close_head(task, Destination::Metadata)?;
         }
         // Its pages are filled when all addresses are assigned: see `fill_usage`.
@@ -206,8 +206,11 @@ impl Sfs {
         superblock.version = VERSION.into();
         superblock.clean = u32::from(clean).into();
         superblock.tick = self.tick.0.into();
-        superblock.open_segment = self.log.mixed.map_or(u32::MAX, |head| head.segment).into();
-        superblock.open_block = self.log.mixed.map_or(0, |head| head.block).into();
+        (superblock.open_segment, superblock.open_block) = (u32::MAX.into(), 0.into());
+        superblock.heads = self.log.heads.map(|head| match head {
+            Some(Head { segment, block }) => OpenEnd { segment: segment.into(), block: block.into() },
+            None => OpenEnd::default(),
+        });
         superblock.next_segment = self.log.segments.next().map_or(0, |next| next + 1).into();
         superblock.first_orphan = self.orphans.first().copied().unwrap_or(0).into();
         superblock.unused = 0.into();

@@ -194,13 +194,11 @@ impl Sfs {
         }
         let number = record.number.get();
         let mut entry = self.metadata.dat.get(task, number)?;
-        let slot = self.dirty_blocks.add(number, record.inode.get(), record.place.get());
+        let slot = self.dirty_blocks.add_cleaned(number, record.inode.get(), record.place.get(), group);
         self.dirty_blocks.bytes_mut(slot).copy_from_slice(bytes);
         let waits = self.dirty_blocks.slot_mut(slot);
         waits.before = block.address;
         waits.crc_before = entry.crc.get();
-        waits.cleaned_from = group;
-        waits.is_cleaned = true;
         entry.address = (DIRTY | u64::from(slot)).into();
         self.counts.events.blocks_cleaned += 1;
         self.metadata.dat.set(task, number, &entry)

@@ -1,26 +1,43 @@
-//! Writeback of data (section 3.5): dirty blocks are sorted into groups, and groups that fill a segment are written.
-//! Partial groups stay buffered, unless everything must be written.
+//! Writeback of data (section 3.5): dirty blocks are sorted into groups, and those that fill the open segment of their
+//! group are written. The others stay buffered, unless they must be written: then each goes to the open segment of its
+//! group, too.
 
 use super::{Turns, WriteBack};
+use crate::fs::sfs::log::records::RecordsToWrite;
 use crate::fs::sfs::log::{Destination, Item};
-use crate::fs::sfs::media::format::NO_GROUP;
+use crate::fs::sfs::media::format::{MOST_HEADS, NO_GROUP};
 use crate::fs::sfs::placement::{BlockView, History, MOST_GROUPS, SegmentView, Tick};
 use crate::fs::sfs::{Sfs, SfsError};
 use crate::task::Task;
 
-/// Dirty blocks of one group that fill a segment: their slots, and the virtual block of each at the time of grouping.
-struct GroupedSegment {
-    group: u8,
+/// Blocks of a sync for a head that has fewer are written at the nearest head that has as many: a summary more would cost
+/// more than separating them saves (docs/decisions/0015-heads.md).
+const FEWEST_OF_SYNC: usize = 5;
+/// The grouping observes the segments anew after a segment's blocks divided by this.
+const OBSERVATIONS: u64 = 8;
+
+/// Dirty blocks that fill the open segment of a head, or a new one: their slots, and the virtual block of each at the
+/// time of grouping.
+struct FullSegment {
+    head: u8,
     slots: Vec<(u32, u64)>,
 }
 
 impl<T: Turns> WriteBack<'_, T> {
-    /// Writes the groups that fill segments, one segment per turn.
+    /// Writes the groups that fill segments, if any can.
     pub(super) fn write_groups(&mut self) -> Result<(), SfsError> {
-        match self.read_state(|sfs| sfs.dirty_blocks.len() < sfs.limits.segment_capacity as usize)? {
+        match self.read_state(|sfs| sfs.dirty_blocks.len() < sfs.smallest_room())? {
             true => Ok(()),
             false => self.write_full_segments(),
         }
+    }
+
+    /// Writes the groups that fill segments, one segment per turn.
+    pub(super) fn write_full_segments(&mut self) -> Result<(), SfsError> {
+        for segment in self.turn(|sfs, task| sfs.full_segments(task))? {
+            self.turn(|sfs, task| sfs.write_full_segment(task, &segment))?;
+        }
+        Ok(())
     }
 
     /// Writes the groups that fill segments, then all other dirty blocks.
@@ -28,34 +45,42 @@ impl<T: Turns> WriteBack<'_, T> {
         self.write_full_segments()?;
         self.turn(|sfs, task| sfs.write_rest(task))
     }
-
-    pub(super) fn write_full_segments(&mut self) -> Result<(), SfsError> {
-        for segment in self.turn(|sfs, task| sfs.full_segments(task))? {
-            self.turn(|sfs, task| sfs.write_full_segment(task, &segment))?;
-        }
-        Ok(())
-    }
 }
 
 impl Sfs {
     /// Groups all dirty blocks. Returns those that fill segments.
-    fn full_segments(&mut self, task: &Task<'_>) -> Result<Vec<GroupedSegment>, SfsError> {
-        let capacity = self.limits.segment_capacity as usize;
+    fn full_segments(&mut self, task: &Task<'_>) -> Result<Vec<FullSegment>, SfsError> {
         let slots: Vec<u32> = self.dirty_blocks.all().collect();
         let mut full = Vec::new();
-        for (group, mut slots) in self.group(task, &slots)?.into_iter().enumerate() {
+        for (head, mut slots) in self.by_head(task, &slots)? {
             // The oldest dirty blocks go first.
             slots.sort_unstable_by_key(|slot| self.dirty_blocks.slot(*slot).since);
-            full.extend(slots.chunks_exact(capacity).map(|slots| GroupedSegment {
-                group: group as u8,
-                slots: slots.iter().map(|slot| (*slot, self.dirty_blocks.slot(*slot).number)).collect(),
-            }));
+            let (mut left, mut room) = (&slots[..], self.room_to_fill(head));
+            while let Some((slots, rest)) = left.split_at_checked(room) {
+                let slots = slots.iter().map(|slot| (*slot, self.dirty_blocks.slot(*slot).number)).collect();
+                full.push(FullSegment { head, slots });
+                (left, room) = (rest, self.limits.segment_capacity as usize);
+            }
         }
         Ok(full)
     }
 
+    /// Blocks that fill the open segment of a head, or a new one.
+    fn room_to_fill(&self, head: u8) -> usize {
+        match self.room_at(Destination::Head(head)) {
+            0 => self.limits.segment_capacity as usize,
+            room => room as usize,
+        }
+    }
+
+    /// The least number of blocks that fill a segment.
+    fn smallest_room(&self) -> usize {
+        let open = self.log.open_heads().map(|(head, _)| self.room_to_fill(head));
+        open.min().unwrap_or(self.limits.segment_capacity as usize)
+    }
+
     /// Writes a segment, unless one of its blocks was freed since the grouping: then the others stay buffered.
-    fn write_full_segment(&mut self, task: &Task<'_>, segment: &GroupedSegment) -> Result<(), SfsError> {
+    fn write_full_segment(&mut self, task: &Task<'_>, segment: &FullSegment) -> Result<(), SfsError> {
         let is_buffered = |(slot, number): &(u32, u64)| {
             self.dirty_blocks.is_used(*slot) && self.dirty_blocks.slot(*slot).number == *number
         };
@@ -63,32 +88,60 @@ impl Sfs {
             return Ok(());
         }
         let mut slots: Vec<u32> = segment.slots.iter().map(|(slot, _)| *slot).collect();
-        self.write_slots(task, Destination::Group(segment.group), &mut slots)
+        self.write_slots(task, Destination::Head(segment.head), &mut slots, RecordsToWrite::nothing(), false)
     }
 
-    /// Writes all dirty blocks to the mixed segment.
+    /// Writes all dirty blocks, each at the head of its group.
     pub(super) fn write_rest(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
-        let mut rest: Vec<u32> = self.dirty_blocks.all().collect();
-        if rest.is_empty() { Ok(()) } else { self.write_slots(task, Destination::Mixed, &mut rest) }
+        let slots: Vec<u32> = self.dirty_blocks.all().collect();
+        for (head, mut slots) in self.by_head(task, &slots)? {
+            self.write_slots(task, Destination::Head(head), &mut slots, RecordsToWrite::nothing(), false)?;
+        }
+        Ok(())
     }
 
-    /// Writes these dirty blocks, each file's in order, host writes before cleaned blocks so that the label changes
-    /// once.
-    fn write_slots(&mut self, task: &Task<'_>, to: Destination, slots: &mut [u32]) -> Result<(), SfsError> {
+    /// The changed blocks of a sync by the heads at which they are written. Few blocks go where more are written.
+    pub(super) fn parts_of_sync(&mut self, task: &Task<'_>, slots: &[u32]) -> Result<Vec<(u8, Vec<u32>)>, SfsError> {
+        let parts = self.by_head(task, slots)?;
+        // Of heads with equally many, the last one is the hottest.
+        let Some((most, _)) = parts.iter().max_by_key(|(_, slots)| slots.len()) else { return Ok(Vec::new()) };
+        let takes_part = |(head, slots): &&(u8, Vec<u32>)| head == most || slots.len() >= FEWEST_OF_SYNC;
+        let heads: Vec<u8> = parts.iter().filter(takes_part).map(|(head, _)| *head).collect();
+        let mut merged: Vec<(u8, Vec<u32>)> = heads.iter().map(|head| (*head, Vec::new())).collect();
+        for (head, slots) in parts {
+            let nearest = merged.iter_mut().rev().min_by_key(|(other, _)| other.abs_diff(head));
+            nearest.expect("the largest part is among them").1.extend(slots);
+        }
+        Ok(merged)
+    }
+
+    /// Writes these dirty blocks after log records, each file's in order, host writes before cleaned blocks so that the
+    /// label changes once.
+    pub(super) fn write_slots(
+        &mut self,
+        task: &Task<'_>,
+        to: Destination,
+        slots: &mut [u32],
+        told: RecordsToWrite,
+        seals: bool,
+    ) -> Result<(), SfsError> {
         debug_assert!(slots.iter().all(|slot| self.dirty_blocks.is_used(*slot)), "each slot is in use");
         slots.sort_unstable_by_key(|slot| {
             let slot = self.dirty_blocks.slot(*slot);
             (slot.is_cleaned, slot.inode, slot.place)
         });
         let items: Vec<Item> = slots.iter().map(|slot| Item::Data(*slot)).collect();
-        self.write_blocks(task, to, &items)
+        self.write_with_records(task, to, &items, told, seals)
     }
 
-    /// Sorts dirty blocks into groups.
-    fn group(&mut self, task: &Task<'_>, slots: &[u32]) -> Result<Vec<Vec<u32>>, SfsError> {
+    /// Assigns dirty blocks to groups, and returns them by the heads of these, without heads that have none.
+    fn by_head(&mut self, task: &Task<'_>, slots: &[u32]) -> Result<Vec<(u8, Vec<u32>)>, SfsError> {
         let now = self.tick;
-        let views: Vec<SegmentView> = self.log.segments.views().filter(|view| self.has_hotness(view)).collect();
-        self.grouping.observe(&views, now);
+        if self.log.unobserved_blocks >= u64::from(self.limits.segment_capacity) / OBSERVATIONS {
+            let views: Vec<SegmentView> = self.log.segments.views().filter(|view| self.has_hotness(view)).collect();
+            self.grouping.observe(&views, now);
+            self.log.unobserved_blocks = 0;
+        }
         let count = self.grouping.groups().clamp(1, MOST_GROUPS);
         let mut blocks = Vec::with_capacity(slots.len());
         let mut file = (0, History::default());
@@ -107,11 +160,13 @@ impl Sfs {
         }
         let chosen = self.grouping.groups_of(&blocks, now);
         assert_eq!(chosen.len(), slots.len(), "each block has a group");
-        let mut groups = vec![Vec::new(); count];
+        let mut heads = vec![Vec::new(); MOST_HEADS];
         for (slot, group) in slots.iter().zip(chosen) {
-            groups[group.min(count - 1)].push(*slot);
+            let group = group.min(count - 1);
+            self.dirty_blocks.slot_mut(*slot).group = group as u8;
+            heads[usize::from(self.log.head_of(group, count))].push(*slot);
         }
-        Ok(groups)
+        Ok((0..).zip(heads).filter(|(_, slots)| !slots.is_empty()).collect())
     }
 
     /// True if a segment holds data blocks.

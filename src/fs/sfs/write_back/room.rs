@@ -81,11 +81,23 @@ impl<T: Turns> WriteBack<'_, T> {
         if self.read_state(|sfs| sfs.can_free_by_log())? {
             self.free_by_log()?;
         }
-        let is_enough = self.read_state(|sfs| {
-            let is_done = sfs.log.segments.free() > free || sfs.dirty_blocks.len() < waited;
-            sfs.has_room() && is_done
-        })?;
-        if is_enough { Ok(()) } else { self.checkpoint(false) }
+        let is_enough =
+            |sfs: &mut Sfs| sfs.has_room() && (sfs.log.segments.free() > free || sfs.dirty_blocks.len() < waited);
+        if self.read_state(is_enough)? {
+            return Ok(());
+        }
+        // No group fills a segment: what was cleaned is written at the heads of its groups, which costs less than a
+        // checkpoint.
+        if has_room && waited > 0 {
+            self.turn(|sfs, task| sfs.write_rest(task))?;
+            if self.read_state(|sfs| sfs.can_free_by_log())? {
+                self.free_by_log()?;
+            }
+            if self.read_state(is_enough)? {
+                return Ok(());
+            }
+        }
+        self.checkpoint(false)
     }
 
     /// Frees emptied segments without a checkpoint: those without log since the last one. The log records all blocks

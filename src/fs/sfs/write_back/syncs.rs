@@ -11,7 +11,7 @@ use crate::device::DeviceError;
 use crate::fs::Durable;
 use crate::fs::sfs::files::attributes::{FileKind, InodeNumber};
 use crate::fs::sfs::log::records::{Record, RecordsToWrite};
-use crate::fs::sfs::log::{Destination, Item};
+use crate::fs::sfs::log::Destination;
 use crate::fs::sfs::{Sfs, SfsError};
 use crate::task::Task;
 use std::collections::BTreeSet;
@@ -108,7 +108,7 @@ impl Sfs {
             return Ok(SyncWork::Flush);
         }
         self.counts.events.syncs += 1;
-        let waits = self.dirty_blocks.has(number);
+        let waits = self.dirty_blocks.has_changed(number);
         // Its blocks may be written, but after the last seal.
         let must_tell = waits
             || has_grown
@@ -160,7 +160,7 @@ impl Sfs {
         files.append(&mut self.renamed);
         for file in files {
             if self.inodes.contains(file) {
-                slots.extend(self.dirty_blocks.of(file));
+                slots.extend(self.dirty_blocks.changed_of(file));
                 let inode = self.inode_mut(task, file)?;
                 inode.safe_size = inode.size;
                 inode.is_unlogged = false;
@@ -187,19 +187,16 @@ impl Sfs {
                 Err(error) => return Err(error),
             }
         }
-        let capacity = self.limits.segment_capacity as usize;
-        slots.sort_unstable_by_key(|slot| {
-            let slot = self.dirty_blocks.slot(*slot);
-            (slot.is_cleaned, slot.inode, slot.place)
-        });
-        // Records must come first: their partial segment has the lower number.
-        let (head, rest) = slots.split_at(slots.len().min(capacity));
-        let items: Vec<Item> = head.iter().map(|slot| Item::Data(*slot)).collect();
-        self.write_with_records(task, Destination::Mixed, &items, told, rest.is_empty())?;
-        let parts = rest.chunks(capacity);
-        for (left, part) in (0..parts.len()).rev().zip(parts) {
-            let items: Vec<Item> = part.iter().map(|slot| Item::Data(*slot)).collect();
-            self.write_with_records(task, Destination::Mixed, &items, RecordsToWrite::nothing(), left == 0)?;
+        let mut parts = self.parts_of_sync(task, &slots)?;
+        if parts.is_empty() {
+            parts.push((self.log.open_heads().last().map_or(0, |(number, _)| number), Vec::new()));
+        }
+        let mut left = parts.len();
+        for (head, mut slots) in parts {
+            left -= 1;
+            // The records come first: their partial segment has the lower number.
+            let told = std::mem::replace(&mut told, RecordsToWrite::nothing());
+            self.write_slots(task, Destination::Head(head), &mut slots, told, left == 0)?;
         }
         Ok(())
     }
