@@ -43,7 +43,7 @@ const FRONTS: [Front; 7] = [
     Front {
         root: "crates/reproduce/src/lib.rs",
         rooms: Some(&["device", "fs", "layout", "report", "run", "translation", "workload"]),
-        crates: &["flashpath_kernel"],
+        crates: &["flashpath_kernel", "flashpath_sweep"],
     },
     Front { root: "crates/sweep/src/lib.rs", rooms: Some(&["report", "run", "workload"]), crates: &[] },
     Front {

@@ -3,6 +3,7 @@
 //! A dirty block has a slot, which its entry in the DAT holds instead of an address. The slots of an inode are linked,
 //! so that an fsync finds them.
 
+use crate::fs::sfs::placement::Hint;
 use std::collections::BTreeMap;
 
 /// No slot.
@@ -24,6 +25,8 @@ pub(in crate::fs::sfs) struct Slot {
     pub cleaned_from: u8,
     /// True if the block is only being cleaned, and equals the stored version.
     pub is_cleaned: bool,
+    /// The lifetime that the writer stated; none for a cleaned block.
+    pub hint: Hint,
     /// The order in which blocks became dirty.
     pub since: u64,
     previous: u32,
@@ -96,6 +99,7 @@ impl DirtyBlocks {
             crc_before: 0,
             cleaned_from: crate::fs::sfs::media::format::NO_GROUP,
             is_cleaned: false,
+            hint: Hint::None,
             since: self.since,
             previous: NONE,
             next,

@@ -2,8 +2,9 @@
 //! Partial groups stay buffered, unless everything must be written.
 
 use super::{Turns, WriteBack};
+use crate::fs::sfs::files::dirty_blocks::Slot;
 use crate::fs::sfs::log::{Destination, Item};
-use crate::fs::sfs::media::format::NO_GROUP;
+use crate::fs::sfs::media::format::{DatEntry, NO_GROUP};
 use crate::fs::sfs::placement::{BlockView, History, MOST_GROUPS, SegmentView, Tick};
 use crate::fs::sfs::{Sfs, SfsError};
 use crate::task::Task;
@@ -89,24 +90,36 @@ impl Sfs {
         let now = self.tick;
         let views: Vec<SegmentView> = self.log.segments.views().filter(|view| self.has_hotness(view)).collect();
         self.grouping.observe(&views, now);
+        self.lives.observe(&views, now);
         let count = self.grouping.groups().clamp(1, MOST_GROUPS);
         let mut groups = vec![Vec::new(); count];
-        let mut file = (0, History::default());
         for slot in slots {
             let waits = *self.dirty_blocks.slot(*slot);
             let entry = self.metadata.dat.get(task, waits.number)?;
-            if file.0 != waits.inode {
-                file = (waits.inode, self.inode(task, waits.inode)?.history);
-            }
-            let view = BlockView {
-                block: History { writes: entry.writes.get(), modified: Tick(entry.modified.get()) },
-                file: file.1,
-                group: (entry.group != NO_GROUP).then_some(entry.group),
-                cleaned_from: waits.is_cleaned.then_some(waits.cleaned_from),
-            };
+            let view = self.block_view(task, &waits, &entry)?;
             groups[self.grouping.group_of(&view, now).min(count - 1)].push(*slot);
         }
         Ok(groups)
+    }
+
+    /// A dirty block for the grouping, with its entry in the DAT.
+    pub(in crate::fs::sfs) fn block_view(
+        &mut self,
+        task: &Task<'_>,
+        waits: &Slot,
+        entry: &DatEntry,
+    ) -> Result<BlockView, SfsError> {
+        let file = self.inode(task, waits.inode)?;
+        Ok(BlockView {
+            block: History { writes: entry.writes.get(), modified: Tick(entry.modified.get()) },
+            file: file.history,
+            group: (entry.group != NO_GROUP).then_some(entry.group),
+            cleaned_from: waits.is_cleaned.then_some(waits.cleaned_from),
+            inode: waits.inode,
+            place: waits.place,
+            hint: waits.hint.or(file.hint),
+            memory: entry.memory,
+        })
     }
 
     /// True if a segment holds data blocks.
