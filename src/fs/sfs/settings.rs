@@ -1,7 +1,8 @@
 //! The options of `sfs`.
 
-use super::placement::by_hotness::QuantizerKind;
+use super::placement::by_hotness::{HotnessSettings, QuantizerKind};
 use super::placement::hint::NameHints;
+use super::placement::lifetime::LifetimeSettings;
 use super::placement::table::{POLICIES, Policies};
 use super::placement::{Cleaner, GroupingSettings};
 use crate::expression::{Choice, ExpressionError, Kind, OptionKind, Settings, Term, Values, words, words_of};
@@ -28,8 +29,8 @@ pub static KIND: Kind = Kind {
         OptionKind {
             name: "grouping",
             values: Values::Choice(|| words_of(POLICIES.groupings)),
-            default: "sfs",
-            about: "the policy that assigns blocks to groups",
+            default: "",
+            about: "the policy that assigns blocks to groups (not set: lifetime, or sfs if groups or quantizer is given)",
         },
         OptionKind {
             name: "quantizer",
@@ -40,8 +41,8 @@ pub static KIND: Kind = Kind {
         OptionKind {
             name: "cleaner",
             values: Values::Choice(|| words_of(POLICIES.cleaners)),
-            default: "cost-hotness",
-            about: "the policy that selects the victims of cleaning",
+            default: "cost-lifetime",
+            about: "the policy that selects the victims of cleaning; the paper's is cost-hotness",
         },
         OptionKind {
             name: "short-lived",
@@ -217,7 +218,12 @@ impl SfsSettings {
                 "write segment=32M, for example".to_string(),
             ));
         }
-        let grouping = settings.row("grouping", policies.groupings)(&settings)?;
+        let is_by_hotness = settings.is_given("groups") || settings.is_given("quantizer");
+        let grouping: Arc<dyn GroupingSettings> = match settings.is_set("grouping") {
+            true => settings.row("grouping", policies.groupings)(&settings)?,
+            false if is_by_hotness => Arc::new(HotnessSettings::read(&settings)),
+            false => Arc::new(LifetimeSettings),
+        };
         let hints_are_lifetimes = settings.switch("hints");
         let name_hints = NameHints::read(&settings)?;
         let given = NameHints::given(&settings).or(hints_are_lifetimes.then_some("hints"));
@@ -244,7 +250,8 @@ impl SfsSettings {
             memory_bytes: size("memory"),
             machine_memory_bytes: None,
             metadata_memory_bytes: None,
-            written_out: settings.written_out(&[]),
+            // Written without a grouping, they would select one.
+            written_out: settings.written_out(&["groups", "quantizer"]),
         })
     }
 }

@@ -116,8 +116,8 @@ impl Measured<'_> {
     pub fn all(&self) -> Figure {
         let mut panels = Vec::new();
         for (at, syncs) in SYNCS.iter().enumerate() {
-            let loads: Vec<usize> =
-                (0..self.loads.len()).filter(|load| self.of((*load, 0, at), 0, 0).is_some()).collect();
+            let is_run = |load: &usize| (0..FULL.len()).any(|full| self.of((*load, full, at), 0, 0).is_some());
+            let loads: Vec<usize> = (0..self.loads.len()).filter(is_run).collect();
             if loads.is_empty() {
                 continue;
             }
@@ -165,9 +165,9 @@ impl Measured<'_> {
     }
 }
 
-/// The mean of the values; `None` without any, or if one is missing.
+/// The mean of the values of the cases that were run; `None` without any.
 fn mean(values: impl Iterator<Item = Option<f64>>) -> Option<f64> {
-    let values: Vec<f64> = values.collect::<Option<_>>()?;
+    let values: Vec<f64> = values.flatten().collect();
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 

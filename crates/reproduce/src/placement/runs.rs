@@ -23,6 +23,8 @@ const DIRTY_SEGMENTS: u64 = 16;
 /// The smallest segment of sfs, and the unit of segments.
 const LEAST_SEGMENT: u64 = 64 << 10;
 const UNIT: u64 = 4096;
+/// The smallest scale of the whole bench.
+pub const WHOLE: f64 = 1.0 / 64.0;
 /// The column of the journal.
 const COLUMN: &str = "stored_per_written";
 
@@ -53,16 +55,25 @@ pub fn generated_bytes(lab: &Lab) -> u64 {
     lab.scaled(super::FILE, 1 << 20).max(16 << 20)
 }
 
+/// True if the bench has these runs. At the smallest scales it is a sample, to see that it works.
+fn is_made(lab: &Lab, load: &Load, full: f64, syncs: Syncs) -> bool {
+    let is_recorded = matches!(load.writes, Writes::Recorded(_));
+    let is_sampled = ["uniform", "Zipf 1.0"].contains(&load.name)
+        && full == 0.9
+        && [Syncs::Never, Syncs::Every(64)].contains(&syncs);
+    (is_recorded || syncs != Syncs::Recorded) && (lab.scale >= WHOLE || is_sampled)
+}
+
 /// All points, in the order of [`Values`].
-fn points<'l>(loads: &'l [Load]) -> Vec<Option<Point<'l>>> {
+fn points<'l>(lab: &Lab, loads: &'l [Load]) -> Vec<Option<Point<'l>>> {
     let mut points = Vec::new();
     for load in loads {
         for full in FULL {
             for syncs in SYNCS {
-                let is_made = syncs == Syncs::Recorded && matches!(load.writes, Writes::Generated(_));
+                let is_made = is_made(lab, load, full, syncs);
                 for grouping in GROUPINGS {
                     let point = |cleaner| Point { load, full, syncs, grouping, cleaner };
-                    points.extend(CLEANERS.map(|cleaner| (!is_made).then(|| point(cleaner))));
+                    points.extend(CLEANERS.map(|cleaner| is_made.then(|| point(cleaner))));
                 }
             }
         }
@@ -72,7 +83,7 @@ fn points<'l>(loads: &'l [Load]) -> Vec<Option<Point<'l>>> {
 
 /// Makes all runs that the journal lacks.
 pub fn measure(lab: &Lab, loads: &[Load]) -> Result<Values, ReproduceError> {
-    let points = points(loads);
+    let points = points(lab, loads);
     let plan: Vec<String> = points.iter().flatten().map(|point| point.described(lab)).collect();
     let journal = Mutex::new(lab.journal("placement", &plan.join("\n"), points.len() as u64)?);
     let missing: Vec<(usize, &Point<'_>)> = {

@@ -75,7 +75,7 @@ impl Full {
 }
 
 /// SFS and LFS-CB, as options of the station.
-pub const SFS: &str = "groups=4,quantizer=iterative,cleaner=cost-hotness";
+pub const SFS: &str = "grouping=sfs,groups=4,quantizer=iterative,cleaner=cost-hotness";
 pub const LFS_CB: &str = "grouping=none,cleaner=cost-benefit";
 
 /// One run: the load, the device and the utilization.

@@ -66,8 +66,11 @@ pub struct Midas {
     epoch: u64,
     /// Live blocks at the last observation.
     live: u64,
+    /// Blocks of all written segments when a victim was last selected: what the groups share. The cleaner's reserve is
+    /// no part of it. 0 before the first cleaning.
+    held: u64,
     groups: Groups,
-    /// Segments that the hot group may have.
+    /// Segments that the hot group may have; 0 if it takes no blocks.
     hot_quota: f64,
     /// The sum of the valid shares of each group's victims, and their number.
     measured: [(f64, u32); MOST_GROUPS],
@@ -84,6 +87,7 @@ impl Midas {
             in_epoch: 0,
             epoch: (volume.blocks() / FIRST_EPOCH).max(1),
             live: 0,
+            held: 0,
             groups: Groups::one(),
             hot_quota: 0.0,
             measured: [(0.0, 0); MOST_GROUPS],
@@ -121,11 +125,12 @@ impl Midas {
             survival: self.intervals.survival(),
             unit: self.intervals.unit(),
             hot_share,
-            capacity: self.volume.blocks() as f64,
+            capacity: self.held as f64,
             live: self.live as f64,
         };
-        self.groups = Groups::best(&load, MOST_GROUPS - 1);
-        let first = self.groups.sizes.first().copied().unwrap_or(load.capacity);
+        // Without cleaning, there is nothing to configure.
+        self.groups = if self.held > 0 { Groups::best(&load, MOST_GROUPS - 1) } else { Groups::one() };
+        let first = self.groups.sizes.first().copied().unwrap_or(0.0);
         self.hot_quota = hot_share * first / (1.0 - hot_share).max(0.01) / f64::from(self.volume.segment_blocks);
         self.measured = [(0.0, 0); MOST_GROUPS];
         self.intervals.begin_epoch();
@@ -153,7 +158,7 @@ impl Grouping for Midas {
 
     fn group_of(&mut self, block: &BlockView, _now: Tick) -> usize {
         match block.cleaned_from {
-            None => usize::from(self.counter(block) < HOT),
+            None => usize::from(self.counter(block) < HOT || self.hot_quota == 0.0),
             Some(from) => (usize::from(from.clamp(1, MOST_GROUPS as u8)) + 1).min(self.last()),
         }
     }
@@ -188,30 +193,37 @@ impl Grouping for Midas {
                 None => mixed = (mixed.0 + dead, mixed.1 + blocks),
             }
         }
+        self.held = all.1;
         if mixed.0 as f64 * all.1 as f64 > all.0 as f64 * mixed.1 as f64 {
             return Some(None);
         }
         let last = self.last();
-        let over = (0..last).find(|group| f64::from(counts[*group]) > self.quota(*group).max(1.0));
+        let over = (0..last).find(|group| f64::from(counts[*group]) > self.quota(*group));
         // Groups behind the last one are what earlier configurations or a merge left.
         let behind = (last..MOST_GROUPS).rev().find(|group| counts[*group] > 0);
         over.or(behind).map(|group| Some(group as u8))
     }
 
-    /// Merges a group and all above it if the model does not hold for it.
+    /// Merges a group and all above it if the model does not hold for it; the last one merges with the one before it. The
+    /// hot group ends if more of its victims' blocks are live than of those of the first.
     fn cleaning_begins(&mut self, segment: &SegmentView, _now: Tick) {
-        let Some(group) = segment.group.map(usize::from).filter(|group| (1..self.last()).contains(group)) else {
-            return;
-        };
+        let last = self.last();
+        let Some(group) = segment.group.map(usize::from).filter(|group| *group <= last) else { return };
         let (valid, victims) = &mut self.measured[group];
         *valid += f64::from(segment.live) / f64::from(segment.capacity.max(1));
         *victims += 1;
-        if *victims >= VICTIMS {
-            let measured = *valid / f64::from(*victims);
+        if *victims >= VICTIMS && last > 1 {
+            let wrong = *valid / f64::from(*victims) - self.groups.valid[group.saturating_sub(1)];
             (*valid, *victims) = (0.0, 0);
-            if (measured - self.groups.valid[group - 1]).abs() > WRONG {
-                self.groups.sizes.truncate(group - 1);
-                self.groups.valid.truncate(group - 1);
+            let is_wrong = if group == last { wrong > WRONG } else { wrong.abs() > WRONG };
+            if group == 0 && wrong > 0.0 {
+                // What the filter takes for hot does not die sooner than the rest.
+                self.hot_quota = 0.0;
+            } else if group > 0 && is_wrong {
+                let kept = (group - 1).min(last - 2);
+                self.groups.sizes.truncate(kept);
+                self.groups.valid.truncate(kept);
+                self.groups.valid.push(1.0);
             }
         }
     }
@@ -231,6 +243,7 @@ mod tests {
     #[test]
     fn a_block_that_dies_young_three_times_is_hot_until_it_is_cleaned_or_a_window_passes() {
         let mut midas = Midas::new(VOLUME);
+        midas.hot_quota = 1.0;
         let mut view = block(0, 0);
         let mut groups = Vec::new();
         for _ in 0..5 {
@@ -249,14 +262,14 @@ mod tests {
     fn survivors_move_down_the_chain_to_its_last_group() {
         let mut midas = Midas::new(VOLUME);
         assert_eq!([0, 1, 2, 255].map(|from| cleaned(&mut midas, from)), [1; 4], "one group");
-        midas.groups = Groups { sizes: vec![640.0; 3], valid: vec![0.5; 3], amplification: 2.0 };
+        midas.groups = Groups { sizes: vec![640.0; 3], valid: vec![0.5; 4], amplification: 2.0 };
         assert_eq!([0, 1, 2, 3, 4, 9, 255].map(|from| cleaned(&mut midas, from)), [2, 2, 3, 4, 4, 4, 4]);
     }
 
     #[test]
     fn the_group_over_its_quota_is_cleaned_else_the_last() {
         let mut midas = Midas::new(VOLUME);
-        midas.groups = Groups { sizes: vec![640.0; 2], valid: vec![0.5; 2], amplification: 2.0 };
+        midas.groups = Groups { sizes: vec![640.0; 2], valid: vec![0.5; 3], amplification: 2.0 };
         let of = |group, count| (0..count).map(move |number| SegmentView { group, ..segment(number, 50) });
         let mut chosen = |first, second, third| {
             let mut segments = of(Some(1), first).chain(of(Some(2), second)).chain(of(Some(3), third));
@@ -273,7 +286,7 @@ mod tests {
     #[test]
     fn groups_merge_where_the_model_is_wrong() {
         let mut midas = Midas::new(VOLUME);
-        midas.groups = Groups { sizes: vec![640.0; 3], valid: vec![0.5; 3], amplification: 2.0 };
+        midas.groups = Groups { sizes: vec![640.0; 3], valid: vec![0.5; 4], amplification: 2.0 };
         let victim = |group, live| SegmentView { group: Some(group), capacity: 100, ..segment(0, live) };
         (0..100).for_each(|_| midas.cleaning_begins(&victim(1, 45), Tick(9)));
         assert_eq!(midas.last(), 4);
@@ -286,6 +299,7 @@ mod tests {
     fn the_model_separates_what_dies_soon() {
         let mut midas = Midas::new(VOLUME);
         midas.observe(&(0..200).map(|number| segment(number, 50)).collect::<Vec<_>>(), Tick(1));
+        midas.held = VOLUME.blocks();
         for at in 0..4 * VOLUME.blocks() {
             let place = if at % 2 == 0 { at / 2 % 1000 } else { 1000 + at / 2 % 9000 };
             midas.written(&BlockView { place, group: Some(2), ..block(1, 1) }, Some(1), Tick(at));

@@ -25,7 +25,7 @@ pub struct Load {
 pub struct Groups {
     /// Blocks of each.
     pub sizes: Vec<f64>,
-    /// The valid share of their victims.
+    /// The valid share of their victims, and of those of the last group.
     pub valid: Vec<f64>,
     /// Blocks written per host write.
     pub amplification: f64,
@@ -41,7 +41,7 @@ const GAIN: f64 = 0.995;
 impl Groups {
     /// One group.
     pub fn one() -> Groups {
-        Groups { sizes: Vec::new(), valid: Vec::new(), amplification: f64::INFINITY }
+        Groups { sizes: Vec::new(), valid: vec![1.0], amplification: f64::INFINITY }
     }
 
     /// The best groups for a load, at most `most`: groups are added as long as one with the best size gains.
@@ -69,27 +69,44 @@ impl Groups {
             let stays = size / f64::max(inflow, 1e-9);
             let (young, old) = (load.alive(age), load.alive(age + stays));
             let share = if young > 0.0 { old / young } else { 0.0 };
-            // The live blocks of the group, by the trapezoid between the ages at which they enter and leave.
-            live += size * (1.0 + share) / 2.0;
+            if young > 0.0 {
+                live += inflow * load.lived(age, age + stays) / young;
+            }
             copied += inflow * share;
             inflow *= share;
             age += stays;
             valid.push(share);
         }
-        let capacity = load.capacity - sizes.iter().sum::<f64>();
+        // The hot group holds its blocks as long as the first group does, and few of them are live.
+        let hot = load.hot_share * sizes.first().map_or(0.0, |first| first / f64::max(1.0 - load.hot_share, 0.01));
+        let capacity = load.capacity - hot - sizes.iter().sum::<f64>();
         let full = (load.live - live).max(0.0) / capacity;
-        let amplification = match capacity > 0.0 && full < 1.0 {
+        let (share, amplification) = match capacity > 0.0 && full < 1.0 {
             true => {
                 let share = share_of_victims(full);
-                1.0 + copied + inflow * share / (1.0 - share)
+                (share, 1.0 + copied + inflow * share / (1.0 - share))
             }
-            false => f64::INFINITY,
+            false => (1.0, f64::INFINITY),
         };
+        valid.push(share);
         Groups { sizes, valid, amplification }
     }
 }
 
 impl Load {
+    /// The integral of the share alive between two ages, in host writes.
+    fn lived(&self, from: f64, to: f64) -> f64 {
+        let (first, last) = ((from / self.unit) as usize, (to / self.unit) as usize);
+        if last - first > self.survival.len() + 1 {
+            // Behind the longest interval, the share stays.
+            let end = (self.survival.len() + 1) as f64 * self.unit;
+            return self.lived(from, from.max(end)) + (to - from.max(end)) * self.alive(to);
+        }
+        let whole: f64 = (first..last).map(|units| self.alive(units as f64 * self.unit)).sum::<f64>() * self.unit;
+        let rest = |at: f64| at % self.unit * self.alive(at);
+        whole - rest(from) + rest(to)
+    }
+
     /// The share of written blocks alive after this many host writes.
     fn alive(&self, writes: f64) -> f64 {
         match (writes / self.unit) as usize {
@@ -136,8 +153,17 @@ mod tests {
         let survival = (1..4000).map(|at| if at <= 50 { 1.0 } else { 0.5 }).collect();
         let load = Load { survival, unit: 1.0, hot_share: 0.0, capacity: 1000.0, live: 850.0 };
         let best = Groups::best(&load, 15);
-        assert!(best.sizes.len() >= 1 && best.valid[0] == 0.5, "{best:?}");
+        assert!(!best.sizes.is_empty() && best.valid[0] == 0.5, "{best:?}");
         assert!(best.amplification < 0.8 * Groups::of(&load, Vec::new()).amplification, "{best:?}");
+    }
+
+    #[test]
+    fn the_integral_of_survival_is_that_of_its_steps() {
+        let load = Load { survival: vec![0.5, 0.2], unit: 10.0, hot_share: 0.0, capacity: 1.0, live: 1.0 };
+        let lived = [(0.0, 10.0), (0.0, 20.0), (5.0, 15.0), (0.0, 100.0), (50.0, 60.0)].map(|(a, b)| load.lived(a, b));
+        for (found, right) in lived.into_iter().zip([10.0, 15.0, 7.5, 31.0, 2.0]) {
+            assert!((found - right).abs() < 1e-9, "{lived:?}");
+        }
     }
 
     #[test]
