@@ -18,6 +18,7 @@ use flashpath::workload::trace::{OutputFormat, TraceOptions, TraceWorkload, Trac
 use flashpath::workload::{Action, Operation, Workload, generator};
 use flashpath_sweep::{Identity, Journal};
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::Ordering;
@@ -374,7 +375,8 @@ impl<'a> Lab<'a> {
     pub fn journal(&self, name: &str, plan: &str, runs: u64) -> Result<Journal, ReproduceError> {
         let file = self.traces.join(format!("{name}-x{:.6}-s{}.journal", self.scale, self.seed));
         let command = format!("flashpath reproduce {name}");
-        let identity = Identity::new(self.settings.version.clone(), plan.to_string(), command, runs);
+        let plan = Sha256::digest(plan).iter().map(|byte| format!("{byte:02x}")).collect();
+        let identity = Identity::new(self.settings.version.clone(), plan, command, runs);
         Ok(Journal::open(&file, &identity)?)
     }
 
