@@ -8,6 +8,7 @@ SFS_SCALE ?= 1/16
 ZNS_SCALE ?= 1
 EXT_SCALE ?= 1
 NVM_SCALE ?= 1/16
+PLACEMENT_SCALE ?= 1/16
 FILE_SYSTEM ?= sfs
 SEEDS ?= 100
 SCHEDULES ?= 30000
@@ -33,7 +34,7 @@ help:
 	@echo "make check   format, lints, import table"
 	@echo "make bench   benchmarks, each figure beside its bound and its peer"
 	@echo "make bench-paced  sfs beside ext4 and btrfs on a drive at its own speed (one hour)"
-	@echo "make results reproduce the papers' figures (docs/results.md, VMA_SCALE=$(VMA_SCALE), SFS_SCALE=$(SFS_SCALE), ZNS_SCALE=$(ZNS_SCALE), EXT_SCALE=$(EXT_SCALE), NVM_SCALE=$(NVM_SCALE)), and docs/theory-and-speed.md"
+	@echo "make results reproduce the papers' figures (docs/results.md, VMA_SCALE=$(VMA_SCALE), SFS_SCALE=$(SFS_SCALE), ZNS_SCALE=$(ZNS_SCALE), EXT_SCALE=$(EXT_SCALE), NVM_SCALE=$(NVM_SCALE), PLACEMENT_SCALE=$(PLACEMENT_SCALE)), and docs/theory-and-speed.md"
 	@echo "make fuzz    fuzz every parser, SECONDS_OF_FUZZING=$(SECONDS_OF_FUZZING) each (needs a nightly toolchain)"
 	@echo "make programs  run real programs on a mounted volume, FILE_SYSTEM=$(FILE_SYSTEM), each with a check of its own data"
 	@echo "make crash   cut the power of every translation layer, dm-zoned, sfs and ext at random operations, SEEDS=$(SEEDS) times each;"
@@ -143,6 +144,9 @@ results: build
 	$(FLASHPATH) reproduce zns-journal --scale $(ZNS_SCALE) --traces target/traces --json target/traces/zns-journal.json >/dev/null
 	$(FLASHPATH) reproduce ext --scale $(EXT_SCALE) --traces target/traces --json target/traces/ext.json >/dev/null
 	$(FLASHPATH) reproduce nvm --scale $(NVM_SCALE) --traces target/traces --json target/traces/nvm.json >/dev/null
+	$(FLASHPATH) reproduce placement --scale $(PLACEMENT_SCALE) --traces target/traces --json target/traces/placement.json >/dev/null
+	@mkdir -p docs/results
+	$(FLASHPATH) reproduce --from target/traces/placement.json --json docs/results/placement.json --markdown docs/results/placement.md >/dev/null
 	$(FLASHPATH) reproduce --from target/traces/vma.json --from target/traces/sfs.json --from target/traces/zns-journal.json \
 	    --from target/traces/nvm.json --from target/traces/ext.json --json docs/results.json --markdown docs/results.md >/dev/null
 	@scripts/theory-and-speed

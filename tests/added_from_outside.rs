@@ -5,6 +5,7 @@ use flashpath::device::nand::{Geometry, Nand, Timing};
 use flashpath::device::station::{DeviceNode, DeviceSettings, Offer, OpenOptions, StationError, only_blocks};
 use flashpath::device::{Abilities, Account, BlockDevice, DeviceError, Lba, Medium};
 use flashpath::expression::{ExpressionError, Kind, OptionKind, Row, Settings, Term, Values, parse_term, words_of};
+use flashpath::fs::sfs::placement::lives::Lives;
 use flashpath::fs::sfs::placement::table::{POLICIES, Policies, ReadCleaner, ReadGrouping};
 use flashpath::fs::sfs::placement::{BlockView, Cleaner, Grouping, GroupingSettings, SegmentView, Tick};
 use flashpath::fs::sfs::{self, SfsSettings};
@@ -200,7 +201,7 @@ fn read_often(settings: &Settings) -> Result<Arc<dyn GroupingSettings>, Expressi
 struct Oldest;
 
 impl Cleaner for Oldest {
-    fn score(&self, segment: &SegmentView, now: Tick) -> f64 {
+    fn score(&self, segment: &SegmentView, _lives: &Lives, now: Tick) -> f64 {
         (now.0 - segment.written.0) as f64
     }
 }

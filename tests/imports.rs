@@ -44,7 +44,7 @@ const FRONTS: [Front; 10] = [
     Front {
         root: "crates/reproduce/src/lib.rs",
         rooms: Some(&["device", "fs", "layout", "report", "run", "translation", "workload"]),
-        crates: &["flashpath_kernel"],
+        crates: &["flashpath_kernel", "flashpath_sweep"],
     },
     Front { root: "crates/environment/src/lib.rs", rooms: Some(&["report"]), crates: &[] },
     Front {

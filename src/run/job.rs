@@ -83,10 +83,13 @@ fn simulate_blocks(
     watch: &mut dyn FnMut(&Progress) -> bool,
 ) -> Result<(Outcome, u64), RunError> {
     let waits = options.log.as_ref().map(Logging::waits);
-    let prepared: Prepared<'_> = match path.volume_settings() {
+    let mut prepared: Prepared<'_> = match path.volume_settings() {
         Some(_) => prepare_file_recorded(path, seed, options.file, waits)?,
         None => prepare_recorded(path, seed, waits)?,
     };
+    if prepared.needs_future() {
+        prepared.foresee((blocks.open)(prepared.exported_bytes())?.as_mut(), options.fill)?;
+    }
     let mut workload = (blocks.open)(prepared.exported_bytes())?;
     let began = machine.now_ns();
     let of_engine = options.of_engine(seed, workload.as_ref());

@@ -47,6 +47,7 @@ mod error;
 mod file_system;
 mod files;
 mod fit;
+mod future;
 mod in_directory;
 mod in_files;
 mod in_process;
@@ -100,6 +101,7 @@ pub use work::{BlockWork, Job, OpenBlocks, Place, ProgramWork, RunOptions, Work}
 
 use crate::device::BlockDevice;
 use crate::device::wait_log::WaitLog;
+use crate::fs::sfs::{OpenSfsError, SfsSettings};
 use crate::task::Task;
 use crate::time::Time;
 use crate::units::BLOCK_BYTES;
@@ -131,7 +133,16 @@ enum Driven<'a> {
 ///
 /// Fails as [`open_device`] does, and if a file system of the kernel is on top.
 pub fn prepare(path: &Path, seed: u64) -> Result<Prepared<'_>, OpenError> {
+    check_future_is_not_needed(path)?;
     prepare_recorded(path, seed, None)
+}
+
+/// Refuses a file system that needs to know the future of its blocks: only [`run`] tells it.
+fn check_future_is_not_needed(path: &Path) -> Result<(), OpenError> {
+    match path.settings::<SfsSettings>() {
+        Some(sfs) if sfs.grouping.needs_future() => Err(file_system::failed(path)(OpenSfsError::Future.into())),
+        _ => Ok(()),
+    }
 }
 
 /// The same; the devices record the waits of their operations, if there is a log.
@@ -149,6 +160,7 @@ fn prepare_recorded<'p>(path: &'p Path, seed: u64, waits: Option<&WaitLog>) -> R
 
 /// Prepares a path with a file system on top for a block workload in a file of this shape.
 pub fn prepare_file(path: &Path, seed: u64, shape: FileShape) -> Result<Prepared<'_>, OpenError> {
+    check_future_is_not_needed(path)?;
     prepare_file_recorded(path, seed, shape, None)
 }
 
@@ -181,6 +193,19 @@ impl<'a> Prepared<'a> {
             Driven::Device(device) => device.blocks() * BLOCK_BYTES,
             Driven::Sfs(file) => file.exported_bytes(),
             Driven::Volume(file) => file.exported_bytes(),
+        }
+    }
+
+    /// True if the path places blocks by writes that are still to come.
+    fn needs_future(&self) -> bool {
+        matches!(&self.driven, Driven::Sfs(file) if file.needs_future())
+    }
+
+    /// Tells the path the future: all requests of a workload that was opened for its exported bytes, after a fill or not.
+    fn foresee(&mut self, workload: &mut dyn Workload, fill: bool) -> Result<(), RunError> {
+        match &mut self.driven {
+            Driven::Sfs(file) => file.foresee(workload, fill),
+            _ => Ok(()),
         }
     }
 

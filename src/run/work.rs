@@ -88,8 +88,9 @@ impl BlockWork<'_> {
     }
 }
 
-/// Opens a block workload for a number of bytes, those of the path or of the file.
-pub type OpenBlocks<'a> = Box<dyn FnOnce(u64) -> Result<Box<dyn Workload>, RunError> + 'a>;
+/// Opens a block workload for a number of bytes, those of the path or of the file. It is opened twice, for the same
+/// requests, if the path places blocks by their future.
+pub type OpenBlocks<'a> = Box<dyn Fn(u64) -> Result<Box<dyn Workload>, RunError> + 'a>;
 
 /// A program that works in the directory that it gets.
 pub struct ProgramWork<'a> {

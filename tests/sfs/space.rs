@@ -10,6 +10,7 @@ use flashpath::device::zns::{Zns, ZnsSettings};
 use flashpath::device::{BlockDevice, Lba};
 use flashpath::expression::parse_term;
 use flashpath::fs::Durable;
+use flashpath::fs::sfs::placement::Hint;
 use flashpath::fs::sfs::{Change, FileKind, InodeNumber, Medium, NewFile, Sfs, SfsError, Space};
 use flashpath::label::{Cause, Content, Label};
 use flashpath::random::Random;
@@ -152,7 +153,7 @@ fn fill_as_promised(task: &Task<'_>, mut sfs: Sfs, reserves: bool, before: u64, 
         let buffer = vec![7; 64 * width];
         for first in (0..blocks).step_by(64) {
             let count = (blocks - first).min(64) as usize;
-            sfs.write_whole(task, file, first, &buffer[..count * width], Content::Data)
+            sfs.write_whole(task, file, first, &buffer[..count * width], Content::Data, Hint::None)
                 .unwrap_or_else(|error| panic!("{case}: block {first} of {blocks}: {error}"));
         }
     };

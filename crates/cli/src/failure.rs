@@ -150,6 +150,7 @@ impl From<ReproduceError> for Failure {
             ReproduceError::Open(error) => error.into(),
             ReproduceError::Run(error) => error.into(),
             ReproduceError::Write(error) => error.into(),
+            ReproduceError::Journal(error) => error.into(),
             ReproduceError::Failed(message) => Failure::failed(message),
             ReproduceError::Capture(code) => Failure::Quiet(code),
             ReproduceError::Stopped => Failure::Quiet(130),

@@ -4,6 +4,7 @@ use flashpath::expression::ExpressionError;
 use flashpath::report::WriteError;
 use flashpath::run::{OpenError, RunError};
 use flashpath::workload::WorkloadError;
+use flashpath_sweep::SweepError;
 
 /// An error of an experiment.
 #[derive(Debug, thiserror::Error)]
@@ -31,6 +32,9 @@ pub enum ReproduceError {
     /// A file cannot be written.
     #[error(transparent)]
     Write(#[from] WriteError),
+    /// The journal of an experiment cannot be used.
+    #[error(transparent)]
+    Journal(#[from] SweepError),
     /// An experiment failed.
     #[error("{0}")]
     Failed(String),

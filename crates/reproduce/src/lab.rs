@@ -16,7 +16,9 @@ use flashpath::units::format_size;
 use flashpath::workload::files::file_workload;
 use flashpath::workload::trace::{OutputFormat, TraceOptions, TraceWorkload, TraceWriter};
 use flashpath::workload::{Action, Operation, Workload, generator};
+use flashpath_sweep::{Identity, Journal};
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::Ordering;
@@ -288,7 +290,7 @@ impl<'a> Lab<'a> {
         path: &DrivePath,
         shape: FileShape,
         aging: u64,
-        open: impl FnOnce(u64) -> Result<Box<dyn Workload>, RunError>,
+        open: impl Fn(u64) -> Result<Box<dyn Workload>, RunError>,
     ) -> Result<Outcome, ReproduceError> {
         let options = RunOptions { file: shape, ..one_at_a_time(Some((aging, u64::MAX))) };
         let work = BlockWork { name: "a block workload in a file".to_string(), has_times: false, open: Box::new(open) };
@@ -366,6 +368,16 @@ impl<'a> Lab<'a> {
                 Err(ReproduceError::failed(format!("{path} with {}: {error}", workload.name)))
             }
         }
+    }
+
+    /// Opens the journal of an experiment of `runs` runs, which are all that `plan` describes. It is kept beside the
+    /// traces, if the user gave a directory for them: an interrupted experiment goes on with it.
+    pub fn journal(&self, name: &str, plan: &str, runs: u64) -> Result<Journal, ReproduceError> {
+        let file = self.traces.join(format!("{name}-x{:.6}-s{}.journal", self.scale, self.seed));
+        let command = format!("flashpath reproduce {name}");
+        let plan = Sha256::digest(plan).iter().map(|byte| format!("{byte:02x}")).collect();
+        let identity = Identity::new(self.settings.version.clone(), plan, command, runs);
+        Ok(Journal::open(&file, &identity)?)
     }
 
     /// The directory for the devices' files, if one was given.

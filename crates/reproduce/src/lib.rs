@@ -10,10 +10,12 @@
 //! | `lab` | captures of kernel file systems, and their replay on drives |
 //! | `guest` | a guest whose file system is `ext` of this program, on a recorded device |
 //! | `cached_reads` | a file workload whose reads hit the page cache |
+//! | `recording` | recorded loads in a file of the blocks that they write |
 //! | `vma` | VM-aware journaling, figures 2 to 5 |
 //! | `sfs` | SFS, table 1, figures 1 and 4 to 14, and two of ours |
 //! | `zns_journal` | journal separation on ZNS, figures 3, 7, 8 and 9 |
 //! | `nvm` | NVM-based concurrent journaling, figures 4 and 5, and ablations |
+//! | `placement` | not of a paper: every grouping with every cleaner of sfs, at many utilizations and rates of syncs |
 //! | `ext_traffic` | not of a paper: what `ext` writes beside the kernel's ext4 |
 //! | `earlier` | figures of earlier runs |
 //! | `outputs` | writes the results |
@@ -32,6 +34,8 @@ mod guest;
 mod lab;
 mod nvm;
 mod outputs;
+mod placement;
+mod recording;
 mod selection;
 mod sfs;
 mod vma;
@@ -59,6 +63,8 @@ pub struct Settings<'a> {
     pub devices: Option<&'a Path>,
     /// The program `flashpath`, whose `capture` records the writes of kernel file systems.
     pub program: &'a Path,
+    /// The program and its version, for the journals of experiments that are resumed.
+    pub version: String,
     /// Called with each line of progress, from several threads.
     pub progress: &'a (dyn Fn(&str) + Sync),
     /// Set by the caller to stop. A running capture must get its own signal; it cleans up after itself.

@@ -1,7 +1,7 @@
 //! The papers, and the selected figures.
 
 use crate::lab::Lab;
-use crate::{ReproduceError, ext_traffic, nvm, sfs, vma, zns_journal};
+use crate::{ReproduceError, ext_traffic, nvm, placement, sfs, vma, zns_journal};
 use flashpath::expression::nearest;
 use flashpath::report::figure::{Figure, Reproduction};
 
@@ -17,6 +17,7 @@ const PAPERS: &[Paper] = &[
     Paper { name: "sfs", figures: sfs::FIGURES, reproduce: sfs::reproduce },
     Paper { name: "zns-journal", figures: zns_journal::FIGURES, reproduce: zns_journal::reproduce },
     Paper { name: "nvm", figures: nvm::FIGURES, reproduce: nvm::reproduce },
+    Paper { name: "placement", figures: placement::FIGURES, reproduce: placement::reproduce },
     Paper { name: "ext", figures: ext_traffic::FIGURES, reproduce: ext_traffic::reproduce },
 ];
 

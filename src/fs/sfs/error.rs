@@ -54,6 +54,11 @@ pub enum OpenSfsError {
     /// The requested volume was replaced.
     #[error("the device now holds another volume")]
     Another,
+    /// The grouping needs to know future writes.
+    #[error(
+        "this grouping places blocks by the time at which they will die, which is known only of a block workload in a simulation: choose another one, such as grouping=lifetime"
+    )]
+    Future,
     /// The memory bound is too low for the segment size.
     #[error("memory={} is too little for segments of {}: write memory={} or more, or omit it", format_size(*asked), format_size(*segment), format_size(*least))]
     Memory {

@@ -14,6 +14,8 @@ use crate::fs::sfs::files::attributes::{FileKind, InodeNumber, Timestamp};
 use crate::fs::sfs::files::inode::Inode;
 use crate::fs::sfs::files::inodes::Inodes;
 use crate::fs::sfs::media::format::{BLOCK, LOST, MAGIC, MOST_HEADS, Superblock, VERSION, usage_pages};
+use crate::fs::sfs::placement::VolumeShape;
+use crate::fs::sfs::placement::lives::Lives;
 use crate::random::Random;
 use crate::task::Task;
 use crate::time::Time;
@@ -121,7 +123,8 @@ impl Sfs {
             dirty_blocks: super::DirtyBlocks::new(media.block_width()),
             renamed: Default::default(),
             orphans: Default::default(),
-            grouping: settings.grouping.start(identity.seed),
+            grouping: settings.grouping.start(VolumeShape { seed: identity.seed, segments, segment_blocks }),
+            lives: Lives::default(),
             origin: identity.origin,
             tick: placement::Tick(superblock.tick.get()),
             next_flush: Time::ZERO + settings.flush_ns,

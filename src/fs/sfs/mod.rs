@@ -75,7 +75,8 @@ use media::format::Superblock;
 use memory::Shares;
 use metadata::MetadataFiles;
 use metadata::paged::PagedFile;
-use placement::{Grouping, Tick};
+use placement::lives::Lives;
+use placement::{Future, Grouping, Hint, Tick};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use write_back::Discards;
@@ -144,6 +145,8 @@ pub struct Sfs {
     /// Referenced inodes without a name.
     orphans: BTreeSet<u64>,
     grouping: Box<dyn Grouping>,
+    /// How long the blocks of each group live.
+    lives: Lives,
     /// Wall-clock time at [`Time::ZERO`].
     origin: Timestamp,
     tick: Tick,
@@ -171,6 +174,25 @@ impl Sfs {
     /// True if the device below has a timing model.
     pub fn is_timed(&self) -> bool {
         self.media.is_timed()
+    }
+
+    /// Tells the grouping when the blocks of a file will die.
+    pub fn foresee(&mut self, inode: InodeNumber, deaths: Vec<Vec<u32>>) {
+        let future = Future { origin: self.tick, deaths: Arc::new(deaths) };
+        self.grouping.foresee(inode.0, future);
+    }
+
+    /// True if the grouping needs to know future writes: see [`foresee`](Sfs::foresee).
+    pub fn needs_future(&self) -> bool {
+        self.settings.grouping.needs_future()
+    }
+
+    /// The lifetime that a placement hint of a workload states.
+    pub fn hint_of_stream(&self, stream: u8) -> Hint {
+        match self.settings.hints_are_lifetimes && stream > 0 {
+            true => Hint::of_number(stream.saturating_add(1)),
+            false => Hint::None,
+        }
     }
 
     /// True if anything changed since the last checkpoint.
@@ -207,9 +229,14 @@ impl Sfs {
         Timestamp(self.origin.0.saturating_add(i64::try_from(task.now().0).unwrap_or(i64::MAX)))
     }
 
+    /// True if the clock of hotness counts written blocks.
+    pub fn counts_writes(&self) -> bool {
+        self.settings.counts_writes || !self.media.is_timed() && self.origin.0 == 0
+    }
+
     /// Advances the clock of hotness by one written block.
     fn tick(&mut self, task: &Task<'_>) -> Tick {
-        let passed = match self.settings.counts_writes || !self.media.is_timed() && self.origin.0 == 0 {
+        let passed = match self.counts_writes() {
             true => 0,
             // Counted from mkfs, so that it continues over mounts.
             false => (self.wall(task).0.saturating_sub(self.superblock.created.get())).max(0) as u64 / 1000,

@@ -1,6 +1,8 @@
 //! The options of `sfs`.
 
-use super::placement::by_hotness::QuantizerKind;
+use super::placement::by_hotness::{HotnessSettings, QuantizerKind};
+use super::placement::hint::NameHints;
+use super::placement::lifetime::LifetimeSettings;
 use super::placement::table::{POLICIES, Policies};
 use super::placement::{Cleaner, GroupingSettings};
 use crate::expression::{Choice, ExpressionError, Kind, OptionKind, Settings, Term, Values, words, words_of};
@@ -27,8 +29,8 @@ pub static KIND: Kind = Kind {
         OptionKind {
             name: "grouping",
             values: Values::Choice(|| words_of(POLICIES.groupings)),
-            default: "sfs",
-            about: "the policy that assigns blocks to groups",
+            default: "",
+            about: "the policy that assigns blocks to groups (not set: lifetime, or sfs if groups or quantizer is given)",
         },
         OptionKind {
             name: "quantizer",
@@ -39,8 +41,26 @@ pub static KIND: Kind = Kind {
         OptionKind {
             name: "cleaner",
             values: Values::Choice(|| words_of(POLICIES.cleaners)),
-            default: "cost-hotness",
-            about: "the policy that selects the victims of cleaning",
+            default: "cost-lifetime",
+            about: "the policy that selects the victims of cleaning; the paper's is cost-hotness",
+        },
+        OptionKind {
+            name: "short-lived",
+            values: Values::Text(1024),
+            default: "",
+            about: "grouping=lifetime: endings of the names of files whose new blocks die soon, such as .wal+-journal+.tmp",
+        },
+        OptionKind {
+            name: "long-lived",
+            values: Values::Text(1024),
+            default: "",
+            about: "grouping=lifetime: endings of the names of files whose blocks are kept, such as .iso+.jpg",
+        },
+        OptionKind {
+            name: "hints",
+            values: Values::Switch,
+            default: "off",
+            about: "grouping=lifetime: the workload's placement hints are lifetimes: 1 short, 2 medium, 3 long, 4 extreme, as those of fio",
         },
         OptionKind {
             name: "watermark",
@@ -143,6 +163,10 @@ pub struct SfsSettings {
     pub grouping: Arc<dyn GroupingSettings>,
     /// The policy that selects victims.
     pub cleaner: Arc<dyn Cleaner>,
+    /// The lifetimes that names of files state.
+    pub name_hints: NameHints,
+    /// True if the placement hints of a workload are lifetimes.
+    pub hints_are_lifetimes: bool,
     /// Share of segments in use above which cleaning begins.
     pub watermark: f64,
     /// Maximum number of victims cleaned at once.
@@ -194,9 +218,24 @@ impl SfsSettings {
                 "write segment=32M, for example".to_string(),
             ));
         }
+        let is_by_hotness = settings.is_given("groups") || settings.is_given("quantizer");
+        let grouping: Arc<dyn GroupingSettings> = match settings.is_set("grouping") {
+            true => settings.row("grouping", policies.groupings)(&settings)?,
+            false if is_by_hotness => Arc::new(HotnessSettings::read(&settings)),
+            false => Arc::new(LifetimeSettings),
+        };
+        let hints_are_lifetimes = settings.switch("hints");
+        let name_hints = NameHints::read(&settings)?;
+        let given = NameHints::given(&settings).or(hints_are_lifetimes.then_some("hints"));
+        if let Some(option) = given.filter(|_| !grouping.uses_hints()) {
+            let message = format!("{option} has no effect with this grouping");
+            return Err(settings.error(option, message, "write grouping=lifetime, or leave it out".to_string()));
+        }
         Ok(SfsSettings {
             segment_bytes,
-            grouping: settings.row("grouping", policies.groupings)(&settings)?,
+            grouping,
+            name_hints,
+            hints_are_lifetimes,
             cleaner: settings.row("cleaner", policies.cleaners)(&settings)?,
             watermark: settings.share("watermark"),
             at_once: settings.count("at-once") as u32,
@@ -211,7 +250,8 @@ impl SfsSettings {
             memory_bytes: size("memory"),
             machine_memory_bytes: None,
             metadata_memory_bytes: None,
-            written_out: settings.written_out(&[]),
+            // Written without a grouping, they would select one.
+            written_out: settings.written_out(&["groups", "quantizer"]),
         })
     }
 }

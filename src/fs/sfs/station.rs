@@ -40,6 +40,11 @@ impl SfsSettings {
         let machine_memory_bytes = mounting.memory_bytes.or(self.machine_memory_bytes);
         SfsSettings { machine_memory_bytes, ..self.clone() }
     }
+
+    /// Refuses a grouping that needs to know future writes: a volume that is mounted does not know its own.
+    fn check_future_is_not_needed(&self) -> Result<(), VolumeFault> {
+        if self.grouping.needs_future() { Err(OpenSfsError::Future.into()) } else { Ok(()) }
+    }
 }
 
 impl VolumeSettings for SfsSettings {
@@ -57,6 +62,7 @@ impl VolumeSettings for SfsSettings {
     }
 
     fn create(&self, below: Vec<Medium>, mounting: &Mounting) -> Result<Arc<dyn Volume>, VolumeFault> {
+        self.check_future_is_not_needed()?;
         let task = &Task::at(Time::ZERO);
         let sfs = Sfs::create(task, only_medium(below), &self.within(mounting), mounting.into())?;
         Ok(Arc::new(SfsVolume::new(sfs, task.now())))
@@ -69,6 +75,7 @@ impl VolumeSettings for SfsSettings {
 
 impl StoredVolumes for SfsSettings {
     fn open(&self, below: Vec<Medium>, mounting: &Mounting, access: Access) -> Result<Arc<dyn Volume>, VolumeFault> {
+        self.check_future_is_not_needed()?;
         let medium = only_medium(below);
         let (task, settings, identity) = (&Task::at(Time::ZERO), self.within(mounting), mounting.into());
         let opened = match access {

@@ -10,10 +10,12 @@ use crate::fs::volume::Call;
 use crate::run::accounts::Stored;
 use crate::run::blocks::{AT_ONCE, covered, cut, parts, touched};
 use crate::run::dummy::{PLAIN_FILE, write_dummy};
-use crate::run::error::RunError;
+use crate::run::error::{InputFault, RunError};
+use crate::run::future::deaths;
 use crate::task::{CpuTable, Task};
 use crate::time::Time;
 use crate::units::BLOCK_BYTES;
+use crate::workload::Workload;
 use std::ops::Range;
 
 /// A file in a volume of sfs as a backend.
@@ -60,6 +62,24 @@ impl SfsBackend {
             writes: 0,
             dummy: last_dummy,
         })
+    }
+
+    /// True if the volume places blocks by writes that are still to come.
+    pub fn needs_future(&self) -> bool {
+        self.volume.needs_future()
+    }
+
+    /// Tells the volume when the blocks of the file will die. The file is new.
+    ///
+    /// Fails if the volume's clock does not count writes.
+    pub fn foresee(&mut self, workload: &mut dyn Workload, fill: bool) -> Result<(), RunError> {
+        if !self.volume.counts_writes() {
+            let what = "a grouping by the future counts time in writes, and this volume measures it".to_string();
+            let help = Some("add clock=writes to sfs, or timing=off to the device".to_string());
+            return Err(InputFault::Refused { what, help }.into());
+        }
+        self.volume.foresee(self.file, deaths(workload, self.blocks, fill)?);
+        Ok(())
     }
 
     /// Notes the end of an operation.
@@ -116,10 +136,11 @@ impl Backend for SfsBackend {
         for block in cut(range) {
             self.read_blocks(task, block..block + 1, |_, _| {})?;
         }
+        let hint = self.volume.hint_of_stream(write.stream);
         for (block, count) in parts(touched(range)) {
             let bytes = &mut self.buffer[..count as usize * self.width];
             fill_with_stamp(write.stamp, bytes);
-            self.volume.write_whole(task, self.file, block, bytes, write.content)?;
+            self.volume.write_whole(task, self.file, block, bytes, write.content, hint)?;
         }
         self.writes += 1;
         if self.fsync_every.is_some_and(|every| self.writes.is_multiple_of(every)) {

@@ -141,6 +141,46 @@ fn figures_of_sfs_are_made_in_simulation_and_written_in_every_form() {
     assert_eq!(make(&figures[1..2]).figures, made.figures[1..2]);
 }
 
+/// The bench of placement compares all policies, knows a winner, and goes on after an interruption with what is done.
+#[test]
+fn the_bench_of_placement_compares_all_policies_and_is_resumed() {
+    let bench = Bench::new();
+    let make = || {
+        let arguments = ["reproduce", "placement", "--scale", "1/256", "--traces", "traces", "--json", "-"];
+        let answer = bench.flashpath(&arguments);
+        assert_eq!(answer.code, Some(0), "{answer:?}");
+        (serde_json::from_str::<Vec<Reproduction>>(&answer.stdout).unwrap().remove(0), answer.stderr)
+    };
+    let (made, _) = make();
+    let names: Vec<&str> = made.figures.iter().map(|figure| figure.name.as_str()).collect();
+    assert_eq!(names, ["placement-means", "placement-loads", "placement-winners", "placement-all"]);
+    let [means, loads, winners, all] = &made.figures[..] else { panic!("four figures") };
+    assert_eq!(means.panels.len(), 2, "without syncs, and one every 64 writes");
+    for panel in &means.panels {
+        assert_eq!((panel.groups.len(), panel.series.len()), (7, 5));
+        assert!(
+            panel.groups.iter().all(|(_, values)| values.iter().all(|value| value.is_some_and(|value| value > 0.5)))
+        );
+    }
+    assert_eq!((loads.panels[0].groups.len(), winners.panels[0].groups.len(), all.panels[0].groups.len()), (2, 2, 35));
+    assert!(means.claims.iter().all(|claim| claim.ours.is_some()), "{:?}", means.claims);
+    // With few hot blocks and no sync, lifetimes copy less than SFS's own hotness, and the oracle less than both.
+    let zipf = &loads.panels[0].groups[1].1;
+    let [sfs, ours, oracle] = [1, 5, 6].map(|at| zipf[at].unwrap());
+    assert!(oracle < ours && ours < 0.9 * sfs, "{zipf:?}");
+    // The second time nothing is run. A journal that lost its end is completed.
+    let journal = std::fs::read_dir(bench.path("traces")).unwrap().map(|entry| entry.unwrap().path());
+    let journal = journal.filter(|path| path.extension().is_some_and(|end| end == "journal")).next().unwrap();
+    let whole = std::fs::read(&journal).unwrap();
+    let runs = |progress: &str| progress.matches(" with ").count();
+    let (again, progress) = make();
+    assert_eq!((&again.figures, runs(&progress)), (&made.figures, 0));
+    std::fs::write(&journal, &whole[..whole.len() * 9 / 10]).unwrap();
+    let (resumed, progress) = make();
+    assert_eq!(resumed.figures, made.figures);
+    assert!((1..40).contains(&runs(&progress)), "{progress}");
+}
+
 /// Simulated figures of journals in memory are the same each time, and all three journals do the same work.
 #[test]
 fn figures_of_nvm_are_made_with_simulated_threads() {

@@ -1,6 +1,6 @@
 //! The loads: the paper's four, or their stand-ins, and recorded ones.
 
-use super::compact::Recording;
+use crate::recording::Recording;
 use std::sync::Arc;
 
 /// A load in a file.

@@ -2,7 +2,7 @@
 //!
 //! | file | what it is |
 //! |---|---|
-//! | `loads`, `compact` | the loads; recorded loads in a file of the blocks that they write |
+//! | `loads` | the loads |
 //! | `volume` | runs in a file on an sfs volume, each made once |
 //! | `devices` | Table 1 as times of `conv`; figure 1 |
 //! | `segments` | the hotness (figure 4) and utilization (figure 10) of segments |
@@ -11,7 +11,6 @@
 //! | `kernels` | beside the kernel's file systems, on drives: figures 12 to 14 (needs root) |
 //! | `policies`, `sensitivity` | beyond the paper: all policies on all loads; parameters that the paper omits |
 
-mod compact;
 mod cost;
 mod devices;
 mod kernels;

@@ -1,10 +1,10 @@
 //! Every cleaner with every grouping, on the paper's loads and on recorded ones.
 
-use super::compact::Recording;
 use super::loads::{self, Load};
 use super::volume::{Full, Point, Points, Reading, SEGMENTS, small_device_bytes};
 use super::{claim, panel};
 use crate::ReproduceError;
+use crate::recording::Recording;
 use flashpath::report::figure::Figure;
 use std::sync::Arc;
 

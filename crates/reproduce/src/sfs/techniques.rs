@@ -75,7 +75,8 @@ const SET: &str = "the paper gives neither the working set nor the exponent, on 
 
 /// Figure 5: the number of groups.
 pub fn groups(points: &mut Points) -> Result<Figure, ReproduceError> {
-    let options: Vec<String> = (1..=6).map(|groups| format!("groups={groups},cleaner=cost-hotness")).collect();
+    let options: Vec<String> =
+        (1..=6).map(|groups| format!("grouping=sfs,groups={groups},cleaner=cost-hotness")).collect();
     // Four groups are SFS itself, as in other figures.
     let options: Vec<&str> = options.iter().enumerate().map(|(at, text)| if at == 3 { SFS } else { text }).collect();
     let costs = costs(points, &options)?;
@@ -109,8 +110,8 @@ pub fn groups(points: &mut Points) -> Result<Figure, ReproduceError> {
 pub fn quantizers(points: &mut Points) -> Result<Figure, ReproduceError> {
     let options = [
         SFS,
-        "groups=4,quantizer=equi-height,cleaner=cost-hotness",
-        "groups=4,quantizer=equi-width,cleaner=cost-hotness",
+        "grouping=sfs,groups=4,quantizer=equi-height,cleaner=cost-hotness",
+        "grouping=sfs,groups=4,quantizer=equi-width,cleaner=cost-hotness",
     ];
     let costs = costs(points, &options)?;
     let mut claims = Vec::new();
@@ -137,7 +138,7 @@ pub fn quantizers(points: &mut Points) -> Result<Figure, ReproduceError> {
 
 /// Figure 7: the cleaner.
 pub fn cleaners(points: &mut Points) -> Result<Figure, ReproduceError> {
-    let costs = costs(points, &[SFS, "groups=4,quantizer=iterative,cleaner=cost-benefit"])?;
+    let costs = costs(points, &[SFS, "grouping=sfs,groups=4,quantizer=iterative,cleaner=cost-benefit"])?;
     let claims = costs
         .iter()
         .map(|all| {

@@ -1,10 +1,10 @@
 //! Runs of a block workload in a file on an sfs volume: the points of most figures. Each run is made once for all
 //! figures.
 
-use super::compact::Compact;
 use super::loads::Load;
 use crate::ReproduceError;
 use crate::lab::Lab;
+use crate::recording::Compact;
 use flashpath::fs::sfs::Census;
 use flashpath::label::Cause;
 use flashpath::report::RunResult;
@@ -75,7 +75,7 @@ impl Full {
 }
 
 /// SFS and LFS-CB, as options of the station.
-pub const SFS: &str = "groups=4,quantizer=iterative,cleaner=cost-hotness";
+pub const SFS: &str = "grouping=sfs,groups=4,quantizer=iterative,cleaner=cost-hotness";
 pub const LFS_CB: &str = "grouping=none,cleaner=cost-benefit";
 
 /// One run: the load, the device and the utilization.
@@ -255,8 +255,7 @@ fn run(lab: &Lab, point: &Point) -> Result<Measured, ReproduceError> {
             lab.run_in_file(&path, shape, point.aging, |bytes| lab.generator(&expression, bytes))?
         }
         Load::Recorded(_, recording) => {
-            let recorded = Compact::open(recording, amount)?;
-            lab.run_in_file(&path, shape, point.aging, |_| Ok(Box::new(recorded)))?
+            lab.run_in_file(&path, shape, point.aging, |_| Ok(Box::new(Compact::open(recording, amount, false)?)))?
         }
     };
     Ok(Measured::of(&outcome.result, outcome.census))

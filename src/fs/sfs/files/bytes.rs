@@ -4,6 +4,7 @@ use crate::fs::sfs::files::attributes::{FileKind, InodeNumber};
 use crate::fs::sfs::log::records::Record;
 use crate::fs::sfs::media::format::MOST_BLOCKS;
 use crate::fs::sfs::media::format::{BLOCK, DIRTY};
+use crate::fs::sfs::placement::Hint;
 use crate::fs::sfs::{Sfs, SfsError};
 use crate::label::{Content, Label};
 use crate::task::Task;
@@ -46,7 +47,7 @@ impl Sfs {
     }
 
     /// Writes whole blocks from block `first`, of [`block_width`](Sfs::block_width) bytes each. `content` is the label
-    /// of the workload.
+    /// of the workload, and `hint` the lifetime that it states.
     pub fn write_whole(
         &mut self,
         task: &Task<'_>,
@@ -54,6 +55,7 @@ impl Sfs {
         first: u64,
         buffer: &[u8],
         content: Content,
+        hint: Hint,
     ) -> Result<(), SfsError> {
         self.check_writable()?;
         self.regular(task, inode.0)?;
@@ -65,6 +67,7 @@ impl Sfs {
         self.clear_tail(task, inode.0, first * BLOCK_BYTES)?;
         for (place, block) in (first..end).zip(buffer.chunks_exact(width)) {
             let slot = self.slot_to_fill(task, inode.0, place)?;
+            self.dirty_blocks.slot_mut(slot).hint = hint;
             self.dirty_blocks.bytes_mut(slot).copy_from_slice(block);
         }
         self.finish_write(task, inode.0, end * BLOCK_BYTES, count, content)?;

@@ -4,6 +4,7 @@
 //! linked, so that an fsync finds them without those that are only being cleaned.
 
 use crate::fs::sfs::media::format::NO_GROUP;
+use crate::fs::sfs::placement::Hint;
 use std::collections::BTreeMap;
 
 /// No slot.
@@ -27,6 +28,8 @@ pub(in crate::fs::sfs) struct Slot {
     pub is_cleaned: bool,
     /// The group that it was last assigned to.
     pub group: u8,
+    /// The lifetime that the writer stated; none for a cleaned block.
+    pub hint: Hint,
     /// The order in which blocks became dirty.
     pub since: u64,
     previous: u32,
@@ -106,6 +109,7 @@ impl DirtyBlocks {
             cleaned_from: from,
             is_cleaned: true,
             group: NO_GROUP,
+            hint: Hint::None,
             since: self.since,
             previous: NONE,
             next: NONE,

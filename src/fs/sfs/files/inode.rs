@@ -3,7 +3,7 @@
 use crate::fs::sfs::files::attributes::{Attributes, FileKind, InodeNumber, Timestamp};
 use crate::fs::sfs::files::directory::Index;
 use crate::fs::sfs::media::format::{InodeImage, ROOTS};
-use crate::fs::sfs::placement::{History, Tick};
+use crate::fs::sfs::placement::{Hint, History, Tick};
 use crate::fs::volume::Times;
 use zerocopy::FromZeros;
 use zerocopy::little_endian::U64;
@@ -24,6 +24,8 @@ pub(in crate::fs::sfs) struct Inode {
     pub times: Times,
     /// W_f and T^m_f.
     pub history: History,
+    /// The lifetime that the file's name states. It is that of the name under which the file was made, or renamed last.
+    pub hint: Hint,
     /// The virtual block of extended attributes; 0 if none.
     pub attributes: u64,
     /// The parent of a directory.
@@ -59,6 +61,7 @@ impl Inode {
             blocks: 0,
             times: Times::made(now),
             history: History::default(),
+            hint: Hint::None,
             attributes: 0,
             parent: 0,
             levels: 0,
@@ -89,6 +92,7 @@ impl Inode {
             blocks: image.blocks.get(),
             times: times_of(image),
             history: History { writes: image.writes.get(), modified: Tick(image.written.get()) },
+            hint: Hint::of_number(image.hint),
             attributes: image.attributes.get(),
             parent: image.parent.get(),
             levels: image.levels,
@@ -121,6 +125,7 @@ impl Inode {
             created: self.times.created.0.into(),
             writes: self.history.writes.into(),
             written: self.history.modified.0.into(),
+            hint: self.hint as u8,
             attributes: self.attributes.into(),
             parent: self.parent.into(),
             next: next.into(),
@@ -138,6 +143,7 @@ impl Inode {
         self.device = image.device.get();
         self.times = times_of(image);
         self.parent = image.parent.get();
+        self.hint = Hint::of_number(image.hint);
         if self.kind != FileKind::Directory {
             self.size = image.size.get();
         }

@@ -101,6 +101,20 @@ impl Sfs {
         let put = self.add_name(task, directory, name, inode, kind);
         self.or_free_inode(task, inode, put)?;
         self.log_record(&Record::Name { directory, inode, kind, name });
+        self.hint_by_name(task, inode, name)
+    }
+
+    /// Notes the lifetime that the new name of a file states.
+    pub(in crate::fs::sfs) fn hint_by_name(
+        &mut self,
+        task: &Task<'_>,
+        inode: u64,
+        name: &[u8],
+    ) -> Result<(), SfsError> {
+        let hint = self.settings.name_hints.of_name(name);
+        if self.inode(task, inode)?.hint != hint {
+            self.inode_mut(task, inode)?.hint = hint;
+        }
         Ok(())
     }
 

@@ -115,6 +115,7 @@ impl Sfs {
         self.update_directory(task, from_directory.0, -i64::from(moves))?;
         self.update_directory(task, to_directory.0, more_in_to)?;
         self.update_renamed(task, inode, to_directory.0)?;
+        self.hint_by_name(task, inode, to_name)?;
         if let Some(owner) = whiteout {
             self.put_whiteout(task, from_directory.0, from_name, owner)?;
         }

@@ -410,6 +410,7 @@ mod tests {
     use super::*;
     use crate::fs::sfs::placement::Cleaner;
     use crate::fs::sfs::placement::cleaners::{CostBenefit, CostHotness, Greedy};
+    use crate::fs::sfs::placement::lives::Lives;
     use crate::fs::sfs::placement::victim;
 
     /// Regression: a volume of cold files was cleaned again and again. The summary of a full segment counted as dead,
@@ -426,7 +427,11 @@ mod tests {
             (0..dead).for_each(|_| segments.lose(segment, Kind::Data, 1, modified));
         }
         for policy in [&CostHotness as &dyn Cleaner, &CostBenefit, &Greedy] {
-            assert_eq!(victim::choose(policy, segments.views(), Tick(1_000_100)), Some(1), "{policy:?}");
+            assert_eq!(
+                victim::choose(policy, segments.views(), &Lives::default(), Tick(1_000_100)),
+                Some(1),
+                "{policy:?}"
+            );
         }
     }
     /// Regression: the sums of a segment of 2 GiB saturated after a year of microseconds, and a check then found them

@@ -321,9 +321,15 @@ impl Sfs {
         let waits = *self.dirty_blocks.slot(slot);
         debug_assert!(self.dirty_blocks.is_used(slot), "slot {slot} is in use");
         let mut entry = self.metadata.dat.get(task, waits.number)?;
+        assert_ne!(waits.group, NO_GROUP, "slot {slot} was assigned to a group");
+        let view = self.block_view(task, &waits, &entry)?;
+        entry.memory = self.grouping.written(&view, Some(waits.group), self.tick);
         if waits.before != 0 {
             let old = (waits.before / u64::from(self.media.segment_blocks())) as u32;
             self.log.segments.lose(old, Kind::Data, entry.writes.get(), entry.modified.get());
+            if !waits.is_cleaned {
+                self.lives.died(view.group, view.block.modified, self.tick);
+            }
         }
         let crc = crc::crc32c(self.dirty_blocks.bytes(slot));
         if waits.is_cleaned {
@@ -340,7 +346,6 @@ impl Sfs {
         }
         entry.address = address.into();
         entry.is_lost = 0;
-        debug_assert_ne!(waits.group, NO_GROUP, "slot {slot} was assigned to a group");
         entry.group = waits.group;
         self.log.unobserved_blocks = self.log.unobserved_blocks.saturating_add(1);
         self.log.segments.gain(segment, Kind::Data, entry.writes.get(), entry.modified.get());

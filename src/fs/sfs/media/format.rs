@@ -300,7 +300,9 @@ pub(in crate::fs::sfs) struct DatEntry {
     pub is_taken: u8,
     /// 1 if the block was lost to damage in a repair: reading it fails while it has no address.
     pub is_lost: u8,
-    pub reserved: u8,
+    /// The byte that the grouping keeps with the block; 0 if none. Written by version 2 since the grouping `lifetime`
+    /// exists; older volumes hold 0. It only guides placement, so any value is valid.
+    pub memory: u8,
 }
 
 impl DatEntry {
@@ -332,7 +334,9 @@ pub(in crate::fs::sfs) struct InodeImage {
     pub links: U32,
     pub user: U32,
     pub group: U32,
-    pub reserved: U32,
+    /// A [`Hint`](crate::fs::sfs::placement::Hint). It only guides placement, so any value is valid.
+    pub hint: u8,
+    pub reserved: [u8; 3],
     pub device: U64,
     pub size: U64,
     /// Virtual blocks of the file, including map blocks.

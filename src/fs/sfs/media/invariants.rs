@@ -133,7 +133,7 @@ pub(in crate::fs::sfs) fn dat_entry(it: &DatEntry, blocks: u64) -> CheckResult {
 
 /// Checks the first entry, which stands for no block.
 pub(in crate::fs::sfs) fn entry_zero(it: &DatEntry) -> CheckResult {
-    let none = DatEntry { is_taken: 1, group: it.group, reserved: it.reserved, ..DatEntry::default() };
+    let none = DatEntry { is_taken: 1, group: it.group, memory: it.memory, ..DatEntry::default() };
     ensure(*it == none, || "entry 0 stands for no block, and is not empty".to_string())
 }
 

@@ -1,7 +1,7 @@
 //! Grouping by hotness: the policy of SFS (sections 3.4 and 3.5). Before a writeback the segments are quantized, and
 //! each block goes to the group whose centre is nearest to its hotness. Group 0 is the coldest.
 
-use super::{BlockView, Grouping, GroupingSettings, SegmentView, Tick, hotness, quantize};
+use super::{BlockView, Grouping, GroupingSettings, SegmentView, Tick, VolumeShape, hotness, quantize};
 use crate::expression::{Choice, Settings};
 use crate::random::Random;
 
@@ -39,8 +39,8 @@ impl HotnessSettings {
 }
 
 impl GroupingSettings for HotnessSettings {
-    fn start(&self, seed: u64) -> Box<dyn Grouping> {
-        Box::new(ByHotness::new(self.groups, self.quantizer, seed))
+    fn start(&self, volume: VolumeShape) -> Box<dyn Grouping> {
+        Box::new(ByHotness::new(self.groups, self.quantizer, volume.seed))
     }
 }
 

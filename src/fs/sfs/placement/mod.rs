@@ -5,7 +5,11 @@
 //! | [`hotness`] | hotness of blocks, files and segments (section 3.3) |
 //! | [`quantize`] | the centres of the groups, from the hotness of all segments (section 3.4) |
 //! | [`by_hotness`] | SFS's grouping: the nearest centre |
-//! | [`sepbit`], [`dac`], [`one`] | other groupings |
+//! | [`lives`] | how long blocks of each group live, learned from those that died |
+//! | [`lifetime`] | our grouping: by the lifetime expected of a block |
+//! | [`sepbit`], [`dac`], [`midas`], [`one`] | other groupings |
+//! | [`oracle`] | the bound: by the time at which a block will die |
+//! | [`hint`] | what applications and the names of files say of lifetimes |
 //! | [`victim`], [`cleaners`] | victim selection (section 3.6) |
 //! | [`table`] | the policies' names, and readers of their options |
 //!
@@ -14,8 +18,13 @@
 pub mod by_hotness;
 pub mod cleaners;
 pub mod dac;
+pub mod hint;
 pub mod hotness;
+pub mod lifetime;
+pub mod lives;
+pub mod midas;
 pub mod one;
+pub mod oracle;
 pub mod quantize;
 pub mod sepbit;
 pub mod table;
@@ -28,6 +37,9 @@ mod views;
 #[cfg(test)]
 mod write_cost;
 
+pub use hint::Hint;
+use lives::Lives;
+pub use oracle::Future;
 use std::fmt::Debug;
 
 /// Maximum number of groups: the format stores a group in this range.
@@ -57,6 +69,15 @@ pub struct BlockView {
     pub group: Option<u8>,
     /// For a cleaned block, the group of its segment; `None` for a host write.
     pub cleaned_from: Option<u8>,
+    /// The inode of its file.
+    pub inode: u64,
+    /// Its index in the file.
+    pub place: u64,
+    /// The lifetime that the application or the file's name states.
+    pub hint: Hint,
+    /// The byte that the grouping keeps with the block: what [`Grouping::written`] returned at its last write. 0 for a
+    /// new block.
+    pub memory: u8,
 }
 
 /// A written segment.
@@ -80,6 +101,24 @@ pub struct SegmentView {
     pub group: Option<u8>,
 }
 
+/// A volume, for groupings that measure lifetimes by its size.
+#[derive(Clone, Copy, Debug)]
+pub struct VolumeShape {
+    /// Seed of random choices.
+    pub seed: u64,
+    /// Number of segments.
+    pub segments: u32,
+    /// Blocks of a segment.
+    pub segment_blocks: u32,
+}
+
+impl VolumeShape {
+    /// Blocks of all segments.
+    pub fn blocks(&self) -> u64 {
+        u64::from(self.segments) * u64::from(self.segment_blocks)
+    }
+}
+
 /// A grouping: the policy that assigns blocks to groups.
 pub trait Grouping: Send {
     /// Number of groups, at least 1.
@@ -88,13 +127,29 @@ pub trait Grouping: Send {
     /// Called before a writeback with all segments that hold live blocks.
     fn observe(&mut self, _segments: &[SegmentView], _now: Tick) {}
 
-    /// The group of a block.
+    /// The group of a block. A dirty block may be grouped several times before it is written.
     fn group_of(&mut self, block: &BlockView, now: Tick) -> usize;
 
     /// The groups of the blocks of a writeback, in their order. A policy with a high cost for each call takes them together.
     fn groups_of(&mut self, blocks: &[BlockView], now: Tick) -> Vec<usize> {
         blocks.iter().map(|block| self.group_of(block, now)).collect()
     }
+
+    /// Called once when a block is written to the log: into a segment of this group, or of several. Returns the byte to
+    /// keep with the block: its [`memory`](BlockView::memory). It survives mounts; after a crash it may be older than
+    /// the block.
+    fn written(&mut self, block: &BlockView, _group: Option<u8>, _now: Tick) -> u8 {
+        block.memory
+    }
+
+    /// The group from which to clean next, or the segments of several groups (`Some(None)`); `None` for any. The cleaner
+    /// selects the victim among its segments, or among all if none of these frees space.
+    fn victim_group(&mut self, _segments: &mut dyn Iterator<Item = SegmentView>, _now: Tick) -> Option<Option<u8>> {
+        None
+    }
+
+    /// Tells the future of a file's blocks, if [`GroupingSettings::needs_future`].
+    fn foresee(&mut self, _inode: u64, _future: Future) {}
 
     /// Called when cleaning of a segment begins.
     fn cleaning_begins(&mut self, _segment: &SegmentView, _now: Tick) {}
@@ -115,13 +170,23 @@ pub trait Grouping: Send {
 
 /// The options of a grouping, which create one for each mounted volume.
 pub trait GroupingSettings: Debug + Send + Sync {
-    /// A grouping in its initial state. The seed is that of its random choices.
-    fn start(&self, seed: u64) -> Box<dyn Grouping>;
+    /// A grouping in its initial state.
+    fn start(&self, volume: VolumeShape) -> Box<dyn Grouping>;
+
+    /// True if it places blocks by writes that are still to come, which only a simulated block workload knows.
+    fn needs_future(&self) -> bool {
+        false
+    }
+
+    /// True if it reads the [`hint`](BlockView::hint) of a block.
+    fn uses_hints(&self) -> bool {
+        false
+    }
 }
 
 /// A grouping without options and seed is its own settings.
 impl<G: Grouping + Clone + Debug + Sync + 'static> GroupingSettings for G {
-    fn start(&self, _seed: u64) -> Box<dyn Grouping> {
+    fn start(&self, _volume: VolumeShape) -> Box<dyn Grouping> {
         Box::new(self.clone())
     }
 }
@@ -130,10 +195,10 @@ impl<G: Grouping + Clone + Debug + Sync + 'static> GroupingSettings for G {
 /// space.
 pub trait Cleaner: Debug + Send + Sync {
     /// The score of a segment that is not full. It need not be finite. Segments without live blocks are not scored.
-    fn score(&self, segment: &SegmentView, now: Tick) -> f64;
+    fn score(&self, segment: &SegmentView, lives: &Lives, now: Tick) -> f64;
 
     /// The scores of all candidates, in their order. A policy with a high cost for each call takes them together.
-    fn scores(&self, segments: &[SegmentView], now: Tick) -> Vec<f64> {
-        segments.iter().map(|segment| self.score(segment, now)).collect()
+    fn scores(&self, segments: &[SegmentView], lives: &Lives, now: Tick) -> Vec<f64> {
+        segments.iter().map(|segment| self.score(segment, lives, now)).collect()
     }
 }

@@ -5,9 +5,12 @@
 //! ([`with_options`](crate::expression::Kind::with_options)).
 
 use super::by_hotness::HotnessSettings;
-use super::cleaners::{CostBenefit, CostHotness, Greedy};
+use super::cleaners::{CostBenefit, CostHotness, CostLifetime, Fifo, Greedy};
 use super::dac::Dac;
+use super::lifetime::LifetimeSettings;
+use super::midas::MidasSettings;
 use super::one::One;
+use super::oracle::OracleSettings;
 use super::sepbit::SepBit;
 use super::{Cleaner, GroupingSettings};
 use crate::expression::{ExpressionError, Row, Settings};
@@ -46,6 +49,21 @@ const GROUPINGS: &[Row<ReadGrouping>] = &[
         about: "one group hotter at each write, one colder at each cleaning (6 groups)",
         value: |_| Ok(Arc::new(Dac)),
     },
+    Row {
+        word: "midas",
+        about: "by the cleanings that a block survived, in groups of modelled sizes (up to 16 groups)",
+        value: |_| Ok(Arc::new(MidasSettings)),
+    },
+    Row {
+        word: "lifetime",
+        about: "by the lifetime expected of a block, from all of its lives (8 groups)",
+        value: |_| Ok(Arc::new(LifetimeSettings)),
+    },
+    Row {
+        word: "oracle",
+        about: "by the time at which a block will die, known in simulations of block workloads (8 groups)",
+        value: |_| Ok(Arc::new(OracleSettings)),
+    },
     Row { word: "none", about: "one group", value: |_| Ok(Arc::new(One)) },
 ];
 
@@ -56,5 +74,11 @@ const CLEANERS: &[Row<ReadCleaner>] = &[
         about: "(1-u)/(2u) age: few and old live blocks",
         value: |_| Ok(Arc::new(CostBenefit)),
     },
+    Row {
+        word: "cost-lifetime",
+        about: "(1-u)^2/(u r): few live blocks, of which few are expected to die",
+        value: |_| Ok(Arc::new(CostLifetime)),
+    },
+    Row { word: "fifo", about: "the segment written first", value: |_| Ok(Arc::new(Fifo)) },
     Row { word: "greedy", about: "the fewest live blocks", value: |_| Ok(Arc::new(Greedy)) },
 ];

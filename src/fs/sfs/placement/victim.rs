@@ -2,6 +2,7 @@
 //!
 //! The victim is the segment with the highest score of a [`Cleaner`], among those that would free space.
 
+use super::lives::Lives;
 use super::{Cleaner, SegmentView, Tick};
 use std::cmp::Ordering;
 
@@ -10,11 +11,16 @@ use std::cmp::Ordering;
 /// A segment without live blocks precedes all others, since cleaning it costs nothing. A full segment is never chosen,
 /// since it frees nothing: `None` if all are full. Ties go to the segment with fewer live blocks, then to the lowest
 /// number, whatever the order of the input.
-pub fn choose(policy: &dyn Cleaner, segments: impl Iterator<Item = SegmentView>, now: Tick) -> Option<u32> {
+pub fn choose(
+    policy: &dyn Cleaner,
+    segments: impl Iterator<Item = SegmentView>,
+    lives: &Lives,
+    now: Tick,
+) -> Option<u32> {
     let candidates: Vec<SegmentView> = segments.filter(|segment| segment.live < segment.capacity).collect();
     let empty = candidates.iter().filter(|segment| segment.live == 0).map(|segment| segment.number).min();
     empty.or_else(|| {
-        let scores = policy.scores(&candidates, now);
+        let scores = policy.scores(&candidates, lives, now);
         assert_eq!(scores.len(), candidates.len(), "each candidate has a score");
         candidates.iter().zip(scores).min_by(|a, b| better_first(*a, *b)).map(|(segment, _)| segment.number)
     })
@@ -45,15 +51,15 @@ mod tests {
     }
 
     fn chosen(segments: &[SegmentView]) -> [Option<u32>; 3] {
-        POLICIES.map(|policy| choose(policy, segments.iter().copied(), NOW))
+        POLICIES.map(|policy| choose(policy, segments.iter().copied(), &Lives::default(), NOW))
     }
 
     #[test]
     fn scores_match_the_papers() {
         // u = 0.2, and 3 writes in 100 ticks.
         let view = of(0, 20, 3, 900);
-        assert_eq!(CostHotness.score(&view, NOW), 0.8 / 0.4 / 0.03);
-        assert_eq!(CostBenefit.score(&view, NOW), 0.8 / 0.4 * 100.0);
+        assert_eq!(CostHotness.score(&view, &Lives::default(), NOW), 0.8 / 0.4 / 0.03);
+        assert_eq!(CostBenefit.score(&view, &Lives::default(), NOW), 0.8 / 0.4 * 100.0);
     }
 
     #[test]
@@ -114,6 +120,6 @@ mod tests {
     #[test]
     fn cost_benefit_handles_an_age_of_zero() {
         let segments = [of(1, 60, 1, 1000), of(2, 50, 1, 1000)];
-        assert_eq!(choose(&CostBenefit, segments.into_iter(), NOW), Some(2));
+        assert_eq!(choose(&CostBenefit, segments.into_iter(), &Lives::default(), NOW), Some(2));
     }
 }

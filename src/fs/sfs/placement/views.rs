@@ -1,6 +1,6 @@
 //! Blocks and segments for tests.
 
-use super::{BlockView, History, SegmentView, Tick};
+use super::{BlockView, Hint, History, SegmentView, Tick};
 
 /// A block written by the host, of a file without history.
 pub fn block(writes: u64, modified: u64) -> BlockView {
@@ -9,6 +9,10 @@ pub fn block(writes: u64, modified: u64) -> BlockView {
         file: History::default(),
         group: None,
         cleaned_from: None,
+        inode: 1,
+        place: 0,
+        hint: Hint::None,
+        memory: 0,
     }
 }
 

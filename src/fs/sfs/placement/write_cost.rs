@@ -4,11 +4,13 @@
 //! host write. One file, written once sequentially, is then overwritten at random.
 
 use super::by_hotness::{ByHotness, QuantizerKind};
-use super::cleaners::{CostBenefit, Greedy};
+use super::cleaners::{CostBenefit, CostLifetime, Greedy};
 use super::dac::Dac;
+use super::lifetime::Lifetime;
+use super::lives::Lives;
 use super::one::One;
 use super::sepbit::SepBit;
-use super::{BlockView, Cleaner, Grouping, History, SegmentView, Tick, victim};
+use super::{BlockView, Cleaner, Grouping, Hint, History, SegmentView, Tick, VolumeShape, victim};
 use crate::random::Random;
 
 const SEGMENTS: usize = 500;
@@ -52,6 +54,7 @@ struct Block {
     history: History,
     group: Option<u8>,
     segment: Option<usize>,
+    memory: u8,
 }
 
 #[derive(Clone, Default)]
@@ -69,6 +72,7 @@ struct Segment {
 struct Log<'g> {
     grouping: &'g mut dyn Grouping,
     cleaner: &'static dyn Cleaner,
+    lives: Lives,
     blocks: Vec<Block>,
     segments: Vec<Segment>,
     free: Vec<usize>,
@@ -96,8 +100,21 @@ impl Log<'_> {
     /// Writes a block: by the host, or by the cleaner from a segment of this group.
     fn place(&mut self, index: usize, cleaned_from: Option<u8>) {
         let block = self.blocks[index];
-        let view = BlockView { block: block.history, file: self.file, group: block.group, cleaned_from };
+        let view = BlockView {
+            block: block.history,
+            file: self.file,
+            group: block.group,
+            cleaned_from,
+            inode: 1,
+            place: index as u64,
+            hint: Hint::None,
+            memory: block.memory,
+        };
         let group = self.grouping.group_of(&view, Tick(self.now));
+        let memory = self.grouping.written(&view, Some(group as u8), Tick(self.now));
+        if cleaned_from.is_none() && block.segment.is_some() {
+            self.lives.died(block.group, block.history.modified, Tick(self.now));
+        }
         if let Some(old) = block.segment {
             let old = &mut self.segments[old];
             old.live -= 1;
@@ -122,10 +139,11 @@ impl Log<'_> {
         segment.modified += history.modified.0;
         segment.youngest = segment.youngest.max(history.modified.0);
         self.open[group] = (segment.blocks.len() < SEGMENT_BLOCKS).then_some(number);
-        self.blocks[index] = Block { history, group: Some(group as u8), segment: Some(number) };
+        self.blocks[index] = Block { history, group: Some(group as u8), segment: Some(number), memory };
         if self.open[group].is_none() {
             let views: Vec<SegmentView> = self.views().collect();
             self.grouping.observe(&views, Tick(self.now));
+            self.lives.observe(&views, Tick(self.now));
         }
     }
 
@@ -140,8 +158,8 @@ impl Log<'_> {
 
     fn clean(&mut self) {
         let views: Vec<SegmentView> = self.views().collect();
-        let number =
-            victim::choose(self.cleaner, views.iter().copied(), Tick(self.now)).expect("some block is dead") as usize;
+        let number = victim::choose(self.cleaner, views.iter().copied(), &self.lives, Tick(self.now))
+            .expect("some block is dead") as usize;
         let view =
             views.iter().find(|view| view.number as usize == number).expect("the victim is one of the candidates");
         self.grouping.cleaning_begins(view, Tick(self.now));
@@ -168,6 +186,7 @@ fn copies(mut grouping: impl Grouping, cleaner: &'static dyn Cleaner, load: &Loa
     let mut log = Log {
         grouping: &mut grouping,
         cleaner,
+        lives: Lives::default(),
         blocks: vec![Block::default(); blocks],
         segments: vec![Segment::default(); SEGMENTS],
         free: (0..SEGMENTS).rev().collect(),
@@ -210,4 +229,17 @@ fn with_few_hot_blocks_every_grouping_copies_less_than_one_group() {
     let sepbit = copies(SepBit::new(), &CostBenefit, &zipf, BLOCKS);
     let dac = copies(Dac, &CostBenefit, &zipf, BLOCKS);
     assert!(by_hotness < 0.95 * one && sepbit < 0.6 * one && dac < 0.6 * one, "{one} {by_hotness} {sepbit} {dac}");
+}
+
+#[test]
+fn learned_lifetimes_copy_less_than_other_groupings_and_no_more_where_all_blocks_die_alike() {
+    let lifetime =
+        || Lifetime::new(VolumeShape { seed: 1, segments: SEGMENTS as u32, segment_blocks: SEGMENT_BLOCKS as u32 });
+    let zipf = Load::zipf(BLOCKS);
+    let ours = copies(lifetime(), &CostLifetime, &zipf, BLOCKS);
+    let others = [copies(SepBit::new(), &CostBenefit, &zipf, BLOCKS), copies(Dac, &CostBenefit, &zipf, BLOCKS)];
+    assert!(others.iter().all(|other| ours < 0.9 * other), "{ours} beside {others:?}");
+    let uniform = copies(lifetime(), &CostLifetime, &Load::Uniform, BLOCKS);
+    let greedy = copies(One, &Greedy, &Load::Uniform, BLOCKS);
+    assert!(uniform < 1.1 * greedy, "{uniform} beside {greedy}");
 }

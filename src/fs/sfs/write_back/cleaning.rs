@@ -110,7 +110,8 @@ impl Sfs {
     }
 
     fn victim(&mut self) -> Option<u32> {
-        let candidates = self.log.segments.views().filter(|view| !self.log.segments.get(view.number).is_being_cleaned);
+        let segments = &self.log.segments;
+        let candidates = || segments.views().filter(|view| !segments.get(view.number).is_being_cleaned);
         // A policy may select nearly full segments, for their lower cost later. When the free segments hardly suffice
         // for a checkpoint, the immediate gain decides; otherwise the log could fill up although much of it is dead,
         // for example after repeated crashes, each of which leaves a nearly empty segment of metadata.
@@ -118,7 +119,11 @@ impl Sfs {
             true => &Greedy,
             false => &*self.settings.cleaner,
         };
-        victim::choose(policy, candidates, self.tick)
+        let (lives, now) = (&self.lives, self.tick);
+        let group = self.grouping.victim_group(&mut candidates(), now);
+        let of_group =
+            group.and_then(|group| victim::choose(policy, candidates().filter(|view| view.group == group), lives, now));
+        of_group.or_else(|| victim::choose(policy, candidates(), lives, now))
     }
 
     /// Determines the live blocks of a victim. Metadata already in memory is marked dirty, for the next checkpoint.

@@ -3,9 +3,10 @@
 //! group, too.
 
 use super::{Turns, WriteBack};
+use crate::fs::sfs::files::dirty_blocks::Slot;
 use crate::fs::sfs::log::records::RecordsToWrite;
 use crate::fs::sfs::log::{Destination, Item};
-use crate::fs::sfs::media::format::{MOST_HEADS, NO_GROUP};
+use crate::fs::sfs::media::format::{DatEntry, MOST_HEADS, NO_GROUP};
 use crate::fs::sfs::placement::{BlockView, History, MOST_GROUPS, SegmentView, Tick};
 use crate::fs::sfs::{Sfs, SfsError};
 use crate::task::Task;
@@ -140,23 +141,15 @@ impl Sfs {
         if self.log.unobserved_blocks >= u64::from(self.limits.segment_capacity) / OBSERVATIONS {
             let views: Vec<SegmentView> = self.log.segments.views().filter(|view| self.has_hotness(view)).collect();
             self.grouping.observe(&views, now);
+            self.lives.observe(&views, now);
             self.log.unobserved_blocks = 0;
         }
         let count = self.grouping.groups().clamp(1, MOST_GROUPS);
         let mut blocks = Vec::with_capacity(slots.len());
-        let mut file = (0, History::default());
         for slot in slots {
             let waits = *self.dirty_blocks.slot(*slot);
             let entry = self.metadata.dat.get(task, waits.number)?;
-            if file.0 != waits.inode {
-                file = (waits.inode, self.inode(task, waits.inode)?.history);
-            }
-            blocks.push(BlockView {
-                block: History { writes: entry.writes.get(), modified: Tick(entry.modified.get()) },
-                file: file.1,
-                group: (entry.group != NO_GROUP).then_some(entry.group),
-                cleaned_from: waits.is_cleaned.then_some(waits.cleaned_from),
-            });
+            blocks.push(self.block_view(task, &waits, &entry)?);
         }
         let chosen = self.grouping.groups_of(&blocks, now);
         assert_eq!(chosen.len(), slots.len(), "each block has a group");
@@ -167,6 +160,26 @@ impl Sfs {
             heads[usize::from(self.log.head_of(group, count))].push(*slot);
         }
         Ok((0..).zip(heads).filter(|(_, slots)| !slots.is_empty()).collect())
+    }
+
+    /// A dirty block for the grouping, with its entry in the DAT.
+    pub(in crate::fs::sfs) fn block_view(
+        &mut self,
+        task: &Task<'_>,
+        waits: &Slot,
+        entry: &DatEntry,
+    ) -> Result<BlockView, SfsError> {
+        let file = self.inode(task, waits.inode)?;
+        Ok(BlockView {
+            block: History { writes: entry.writes.get(), modified: Tick(entry.modified.get()) },
+            file: file.history,
+            group: (entry.group != NO_GROUP).then_some(entry.group),
+            cleaned_from: waits.is_cleaned.then_some(waits.cleaned_from),
+            inode: waits.inode,
+            place: waits.place,
+            hint: waits.hint.or(file.hint),
+            memory: entry.memory,
+        })
     }
 
     /// True if a segment holds data blocks.

@@ -1,0 +1,266 @@
+//! Our grouping: by the lifetime that is expected of a block.
+//!
+//! | group | blocks |
+//! |---|---|
+//! | 0 to 6 | expected to be overwritten within a class of times: each is four times as long as the one before |
+//! | 7 | new, of a file about which nothing is known |
+//!
+//! **The estimate.** A block keeps one byte: the mean of the logarithms of its lifetimes, in which the last one counts
+//! half, the one before a quarter, and so on. SepBIT's predictor is the last lifetime alone, which says little where
+//! blocks die at random: of two blocks with equal rates, the logarithms of their last lifetimes often differ by a factor
+//! of ten, those of this mean by three. SFS's hotness, writes over the time since the last one, has no bound where the
+//! last write was just now. Here no lifetime, however short or long, moves a block by more than half the way.
+//!
+//! **A host write** goes by the estimate with the lifetime that it ends. **A new block** goes by what it is said to be
+//! (a [`Hint`]), else by the mean lifetime of its file's other blocks, else to the group of new blocks. **A cleaned
+//! block** goes by its estimate and its age together: the longer it lived beyond what was expected, the longer it will;
+//! if it was written once only, by its age.
+//!
+//! **The classes** are relative to the size of the volume: lifetimes matter to a log by the share of it that is written
+//! meanwhile. The first class ends at a 128th of the volume, the last but one at eight times the volume. Ticks are
+//! converted by the observed number of ticks per written block.
+
+use super::{BlockView, Grouping, GroupingSettings, Hint, Tick, VolumeShape, hotness};
+
+/// Groups of known lifetimes.
+const CLASSES: usize = 7;
+/// The group of new blocks.
+const NEW: usize = CLASSES;
+/// The parts of a volume: within the time in which one is written, lifetimes are not distinguished.
+const FINEST: f64 = 512.0;
+/// The doublings of lifetimes per class.
+const DOUBLINGS: f64 = 2.0;
+/// The steps of a stored estimate per doubling: 255 of them reach 2^42 ticks.
+const STEPS: f64 = 6.0;
+/// The weight of the last lifetime.
+const LAST: f64 = 0.5;
+/// Files whose blocks' lifetimes are remembered, by the low bits of their inode numbers.
+const FILES: usize = 4096;
+/// The weight of the last lifetime among those of a file's blocks.
+const LAST_OF_FILE: f64 = 1.0 / 64.0;
+/// The parts of a volume after which the ticks per block are measured anew.
+const MEASURED: u64 = 64;
+
+/// The grouping has no options.
+#[derive(Clone, Copy, Debug)]
+pub struct LifetimeSettings;
+
+impl GroupingSettings for LifetimeSettings {
+    fn start(&self, volume: VolumeShape) -> Box<dyn Grouping> {
+        Box::new(Lifetime::new(volume))
+    }
+
+    fn uses_hints(&self) -> bool {
+        true
+    }
+}
+
+/// What is known of the lifetimes of a file's blocks.
+#[derive(Clone, Copy, Debug, Default)]
+struct FileLives {
+    inode: u64,
+    /// The mean of their logarithms, in doublings.
+    doublings: f64,
+}
+
+/// The grouping by lifetime.
+#[derive(Clone, Debug)]
+pub struct Lifetime {
+    volume_blocks: f64,
+    ticks_per_block: f64,
+    /// The begin of the present measurement of it, and the blocks written since; `None` before the first write.
+    measured_since: Option<Tick>,
+    blocks: u64,
+    files: Vec<FileLives>,
+}
+
+impl Lifetime {
+    /// A grouping for a volume.
+    pub fn new(volume: VolumeShape) -> Lifetime {
+        Lifetime {
+            volume_blocks: volume.blocks().max(1) as f64,
+            ticks_per_block: 1.0,
+            measured_since: None,
+            blocks: 0,
+            files: vec![FileLives::default(); FILES],
+        }
+    }
+
+    /// The class of a lifetime in doublings of a tick.
+    fn class_of(&self, doublings: f64) -> usize {
+        let finest = (self.ticks_per_block * self.volume_blocks / FINEST).log2();
+        (((doublings - finest) / DOUBLINGS).max(0.0) as usize).min(CLASSES - 1)
+    }
+
+    fn file(&self, inode: u64) -> Option<f64> {
+        let file = self.files[inode as usize % FILES];
+        (file.inode == inode && inode != 0).then_some(file.doublings)
+    }
+
+    /// Counts a block written by the host: the ticks per block, and the lifetime that it ends.
+    fn count(&mut self, block: &BlockView, now: Tick) {
+        let since = *self.measured_since.get_or_insert(now);
+        self.blocks += 1;
+        if self.blocks >= (self.volume_blocks as u64 / MEASURED).max(1) {
+            let measured = now.0.saturating_sub(since.0).max(1) as f64 / self.blocks as f64;
+            self.ticks_per_block = (self.ticks_per_block + measured) / 2.0;
+            (self.measured_since, self.blocks) = (Some(now), 0);
+        }
+        if block.block.writes > 0 {
+            let lived = lived(block, now);
+            let file = &mut self.files[block.inode as usize % FILES];
+            *file = match file.inode == block.inode {
+                true => FileLives { doublings: file.doublings + (lived - file.doublings) * LAST_OF_FILE, ..*file },
+                false => FileLives { inode: block.inode, doublings: lived },
+            };
+        }
+    }
+}
+
+/// The time since the last write of a block, in doublings of a tick.
+fn lived(block: &BlockView, now: Tick) -> f64 {
+    (hotness::age(block.block.modified, now) as f64).log2()
+}
+
+/// The stored estimate of a block, in doublings.
+fn estimate(block: &BlockView) -> Option<f64> {
+    (block.memory > 0).then(|| f64::from(block.memory - 1) / STEPS)
+}
+
+/// The estimate with the lifetime that a write ends.
+fn renewed(block: &BlockView, now: Tick) -> f64 {
+    let lived = lived(block, now);
+    estimate(block).map_or(lived, |before| before + (lived - before) * LAST)
+}
+
+impl Grouping for Lifetime {
+    fn groups(&self) -> usize {
+        CLASSES + 1
+    }
+
+    fn group_of(&mut self, block: &BlockView, now: Tick) -> usize {
+        let is_new = block.block.writes == 0;
+        match (block.cleaned_from, block.hint) {
+            (Some(_), _) => {
+                let age = lived(block, now);
+                let expected = estimate(block).map_or(age, |doublings| (doublings.exp2() + age.exp2()).log2());
+                self.class_of(expected)
+            }
+            (None, Hint::Short) if is_new => 0,
+            (None, Hint::Medium) if is_new => CLASSES / 2,
+            (None, Hint::Long) if is_new => CLASSES - 2,
+            (None, Hint::Extreme) if is_new => CLASSES - 1,
+            (None, _) if is_new => self.file(block.inode).map_or(NEW, |doublings| self.class_of(doublings)),
+            (None, _) => self.class_of(renewed(block, now)),
+        }
+    }
+
+    fn written(&mut self, block: &BlockView, _group: Option<u8>, now: Tick) -> u8 {
+        if block.cleaned_from.is_some() {
+            return block.memory;
+        }
+        self.count(block, now);
+        match block.block.writes {
+            0 => 0,
+            _ => (renewed(block, now) * STEPS).round().min(254.0) as u8 + 1,
+        }
+    }
+
+    /// The ticks per block.
+    fn state(&self) -> Vec<f64> {
+        vec![self.ticks_per_block]
+    }
+
+    fn restore(&mut self, memory: &[f64]) {
+        if let [ticks_per_block] = memory
+            && (1e-9..=u64::MAX as f64).contains(ticks_per_block)
+        {
+            self.ticks_per_block = *ticks_per_block;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::views::block;
+    use super::*;
+
+    const NOW: Tick = Tick(10_000_000);
+
+    /// A volume of 2^20 blocks: classes end at 2^13, 2^15, ... ticks.
+    fn grouping() -> Lifetime {
+        Lifetime::new(VolumeShape { seed: 1, segments: 1024, segment_blocks: 1024 })
+    }
+
+    /// Writes a block anew at these intervals, and returns its view after the last one.
+    fn overwritten(groups: &mut Lifetime, intervals: &[u64]) -> BlockView {
+        let mut view = block(1, NOW.0 - intervals.iter().sum::<u64>());
+        for interval in intervals {
+            let now = Tick(view.block.modified.0 + interval);
+            view.memory = groups.written(&view, Some(0), now);
+            view.block.writes += 1;
+            view.block.modified = now;
+        }
+        view
+    }
+
+    #[test]
+    fn a_block_goes_to_the_class_of_its_lifetimes() {
+        let mut groups = grouping();
+        let classes = [10, 1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 20, 1 << 22].map(|interval| {
+            let view = overwritten(&mut groups, &[interval; 2]);
+            groups.group_of(&view, Tick(NOW.0 + interval))
+        });
+        assert_eq!(classes, [0, 0, 1, 2, 3, 4, 5]);
+    }
+
+    #[test]
+    fn one_unusual_lifetime_moves_a_block_half_the_way() {
+        let mut groups = grouping();
+        let cold = overwritten(&mut groups, &[1 << 20; 3]);
+        assert_eq!(groups.group_of(&cold, Tick(NOW.0 + 1)), 0, "1 tick beside 2^20: 2^10");
+        assert_eq!(groups.group_of(&cold, Tick(NOW.0 + (1 << 10))), 1, "2^10 beside 2^20: 2^15, the next class");
+        let hot = overwritten(&mut groups, &[16; 3]);
+        assert_eq!(groups.group_of(&hot, Tick(NOW.0 + (1 << 22))), 1, "2^22 beside 2^4: 2^13");
+    }
+
+    #[test]
+    fn a_cleaned_block_is_grouped_by_its_estimate_and_its_age() {
+        let mut groups = grouping();
+        let cleaned = |view| BlockView { cleaned_from: Some(0), ..view };
+        let hot = cleaned(overwritten(&mut groups, &[16; 3]));
+        let later = |ticks| Tick(NOW.0 + ticks);
+        assert_eq!((groups.group_of(&hot, later(16)), groups.group_of(&hot, later(1 << 20))), (0, 4));
+        let cold = cleaned(overwritten(&mut groups, &[1 << 20; 3]));
+        assert_eq!(groups.group_of(&cold, later(16)), 4);
+        assert_eq!(groups.written(&cold, Some(4), later(16)), cold.memory, "cleaning is no write");
+        let once = cleaned(block(1, NOW.0 - (1 << 16)));
+        assert_eq!(groups.group_of(&once, NOW), 2, "written once: its age");
+    }
+
+    #[test]
+    fn a_new_block_goes_by_hint_then_file_then_to_the_group_of_new_blocks() {
+        let mut groups = grouping();
+        let new = block(0, 0);
+        assert_eq!(groups.group_of(&new, NOW), NEW);
+        let hinted = [Hint::Unhinted, Hint::Short, Hint::Medium, Hint::Long, Hint::Extreme]
+            .map(|hint| groups.group_of(&BlockView { hint, ..new }, NOW));
+        assert_eq!(hinted, [NEW, 0, 3, 5, 6]);
+        overwritten(&mut groups, &[1 << 16; 3]);
+        assert_eq!(groups.group_of(&new, NOW), 2, "as its file's other blocks");
+        assert_eq!(groups.group_of(&BlockView { inode: 1 + FILES as u64, ..new }, NOW), NEW, "another file");
+    }
+
+    #[test]
+    fn classes_follow_the_ticks_per_block() {
+        let mut groups = grouping();
+        // A thousand ticks for each block, as with a clock of microseconds.
+        let blocks = (groups.volume_blocks as u64 / MEASURED) * 12;
+        (0..blocks).for_each(|at| drop(groups.written(&block(0, 0), Some(0), Tick(at * 1000))));
+        assert!((900.0..1001.0).contains(&groups.ticks_per_block), "{}", groups.ticks_per_block);
+        let mut later = grouping();
+        later.restore(&groups.state());
+        assert_eq!(later.class_of(24.5), groups.class_of(24.5));
+        assert_eq!((groups.class_of(22.5), grouping().class_of(22.5)), (0, 5));
+    }
+}
