@@ -21,7 +21,7 @@ fn is_in_this_repository() -> bool {
     git(&["ls-files", "--error-unmatch", "build.rs"]).is_some()
 }
 
-/// What git prints; `None` without git or a repository.
+/// The output of git; `None` without git or a repository.
 fn git(arguments: &[&str]) -> Option<String> {
     let answer = Command::new("git").args(arguments).output().ok().filter(|answer| answer.status.success())?;
     String::from_utf8(answer.stdout).ok().map(|text| text.trim().to_string())

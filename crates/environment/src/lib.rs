@@ -1,4 +1,4 @@
-//! Where results are from: the commit of the sources, the machine, and the file that was read; and the memory that a
+//! The origin of results: the commit of the sources, the machine, and the file that was read; and the memory that a
 //! program takes of the machine. The program and the Python package share it.
 
 mod memory;
@@ -14,7 +14,7 @@ use std::path::Path;
 /// The bytes that are hashed at once.
 const PART: usize = 1 << 20;
 
-/// Where results are from, of a workload that was read from `input`, if it has a file.
+/// The origin of the results of a workload that was read from `input`, if it has a file.
 ///
 /// Fails if the file cannot be read.
 pub fn environment(input: Option<&Path>) -> io::Result<Environment> {

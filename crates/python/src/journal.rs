@@ -3,10 +3,12 @@
 use crate::fault;
 use crate::plan::Plan;
 use crate::table::Table;
-use flashpath_sweep::{DoneRun, Identity, has_failed};
+use crate::watch::Watch;
+use flashpath_sweep::{DoneRun, Identity, Limits, has_failed, run_all};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The runs of a sweep that are done: in a file, from which the same sweep goes on, or in a temporary one.
@@ -19,7 +21,7 @@ pub struct Journal {
 
 impl Journal {
     /// The journal, for as long as the guard is held.
-    pub fn held(&self) -> MutexGuard<'_, Option<flashpath_sweep::Journal>> {
+    fn held(&self) -> MutexGuard<'_, Option<flashpath_sweep::Journal>> {
         self.journal.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -29,7 +31,7 @@ impl Journal {
 }
 
 /// The exception for a journal that was closed.
-pub fn closed() -> PyErr {
+fn closed() -> PyErr {
     PyValueError::new_err("the journal is closed")
 }
 
@@ -70,6 +72,36 @@ impl Journal {
         self.with(|journal| match journal.done().contains_key(&done.run) {
             true => Ok(()),
             false => journal.add(&done).map_err(fault::sweep),
+        })
+    }
+
+    /// Runs what it lacks of its plan, beside each other, and adds it. `progress` is called with the number of runs, those done,
+    /// failed and running, the share of the work, and the seconds left, if they can be told.
+    #[pyo3(signature = (plan, jobs, memory_bytes, progress=None))]
+    fn run(
+        &self,
+        py: Python<'_>,
+        plan: &Plan,
+        jobs: usize,
+        memory_bytes: u64,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<()> {
+        py.detach(|| {
+            let traces = plan.traces()?;
+            let (stop, mut watch) = (AtomicBool::new(false), Watch::new(progress));
+            let limits = Limits { jobs: jobs.max(1), memory_bytes };
+            let mut held = self.held();
+            let journal = held.as_mut().ok_or_else(closed)?;
+            let ran = run_all(plan.plan(), &traces, limits, journal, &stop, &mut |told| {
+                let told = *told;
+                let goes_on =
+                    watch.goes_on(|| (told.runs, told.done, told.failed, told.running, told.share, told.seconds_left));
+                if !goes_on {
+                    stop.store(true, Ordering::Relaxed);
+                }
+            });
+            watch.ended()?;
+            ran.map_err(fault::sweep)
         })
     }
 

@@ -1,22 +1,18 @@
 //! A description of runs, read and checked, and its runs.
 
 use crate::fault;
-use crate::journal::{Journal, closed};
 use crate::policies::{self, PolicyCost};
 use crate::watch::Watch;
 use flashpath::report::json;
 use flashpath::run::Progress;
 use flashpath::workload::trace::{FORMATS, Format, Stage};
 use flashpath_environment::{environment, machine_share};
-use flashpath_sweep::{
-    Limits, Point, Request, Traces, WorkloadRequest, check_memory, failed_point, run_all, run_point,
-};
-use pyo3::exceptions::{PyIndexError, PyOSError, PyRuntimeError};
+use flashpath_sweep::{Limits, Point, Request, Traces, WorkloadRequest, check_memory, failed_point, run_point};
+use pyo3::exceptions::{PyIndexError, PyRuntimeError};
 use pyo3::prelude::*;
 use sha2::{Digest, Sha256};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -44,7 +40,7 @@ pub fn machine_memory() -> u64 {
 /// A workload: its text, true if the text is the name of a file, and its name in results, if that is another.
 type Workload = (String, bool, Option<String>);
 
-fn workload(py: Python<'_>, (text, is_file, name): Workload) -> PyResult<WorkloadRequest> {
+fn workload((text, is_file, name): Workload) -> PyResult<WorkloadRequest> {
     if let Some(file) = text.strip_prefix("fio:") {
         let file = PathBuf::from(file);
         return Ok(WorkloadRequest::FioJob { file, name });
@@ -53,10 +49,10 @@ fn workload(py: Python<'_>, (text, is_file, name): Workload) -> PyResult<Workloa
     if is_file || file.is_file() {
         return Ok(WorkloadRequest::Trace { file, name });
     }
-    let looks_like_a_file = text.contains('/') || text.contains('.') && !text.contains([':', '{']);
-    if looks_like_a_file && !text.contains('{') {
-        let error = PyOSError::new_err((2, "no such trace", text));
-        return Err(fault::input(error.value(py).to_string(), Some("name a trace, or a generator".to_string())));
+    // A group of values in braces may have a '/' of its own.
+    if !text.contains('{') && (text.contains('/') || text.contains('.') && !text.contains(':')) {
+        let help = "name the file of a trace, or a generator such as uniform:writes=6x";
+        return Err(fault::input(format!("there is no file {text}"), Some(help.to_string())));
     }
     Ok(WorkloadRequest::Expression(text))
 }
@@ -98,7 +94,7 @@ impl Plan {
     }
 
     /// The traces of the plan, decoded once.
-    fn traces(&self) -> PyResult<Arc<Traces>> {
+    pub fn traces(&self) -> PyResult<Arc<Traces>> {
         let mut traces = self.traces.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(traces) = &*traces {
             return Ok(Arc::clone(traces));
@@ -136,7 +132,7 @@ impl Plan {
         one: bool,
     ) -> PyResult<Plan> {
         let (format, stage) = reading(format, stage)?;
-        let workloads = workloads.into_iter().map(|given| workload(py, given)).collect::<PyResult<Vec<_>>>()?;
+        let workloads = workloads.into_iter().map(workload).collect::<PyResult<Vec<_>>>()?;
         let input = match &workloads[..] {
             [WorkloadRequest::Trace { file, .. } | WorkloadRequest::FioJob { file, .. }] => Some(file.clone()),
             _ => None,
@@ -217,37 +213,7 @@ impl Plan {
         })
     }
 
-    /// Runs what the journal lacks, beside each other, and adds it. `progress` is called with the number of runs, those done,
-    /// failed and running, the share of the work, and the seconds left, if they can be told.
-    #[pyo3(signature = (journal, jobs, memory_bytes, progress=None))]
-    fn sweep(
-        &self,
-        py: Python<'_>,
-        journal: &Journal,
-        jobs: usize,
-        memory_bytes: u64,
-        progress: Option<Py<PyAny>>,
-    ) -> PyResult<()> {
-        py.detach(|| {
-            let traces = self.traces()?;
-            let (stop, mut watch) = (AtomicBool::new(false), Watch::new(progress));
-            let limits = Limits { jobs: jobs.max(1), memory_bytes };
-            let mut held = journal.held();
-            let journal = held.as_mut().ok_or_else(closed)?;
-            let ran = run_all(&self.plan, &traces, limits, journal, &stop, &mut |told| {
-                let told = *told;
-                let goes_on =
-                    watch.goes_on(|| (told.runs, told.done, told.failed, told.running, told.share, told.seconds_left));
-                if !goes_on {
-                    stop.store(true, Ordering::Relaxed);
-                }
-            });
-            watch.ended()?;
-            ran.map_err(fault::sweep)
-        })
-    }
-
-    /// Runs run `number`, and returns it as JSON for [`Journal::add`]. A failure of the run is a row, too.
+    /// Runs run `number`, and returns it as JSON for a journal. A failure of the run is a row, too.
     fn run_point(&self, py: Python<'_>, number: u64) -> PyResult<String> {
         py.detach(|| {
             let (traces, mut watch) = (self.traces()?, Watch::new(None));

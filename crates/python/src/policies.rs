@@ -21,7 +21,7 @@ use flashpath_sweep::Abandoned;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError, RwLock};
@@ -246,7 +246,7 @@ pub fn policies() -> Vec<(&'static str, &'static str)> {
     tables().python.iter().map(|policy| (policy.option, policy.word)).collect()
 }
 
-/// What a policy in Python has cost: its name, the calls, the blocks or segments, and the seconds.
+/// The cost of a policy in Python: its name, the calls, the blocks or segments, and the seconds.
 pub type PolicyCost = (String, u64, u64, f64);
 
 /// The costs of all policies since they were added.
@@ -269,11 +269,37 @@ struct ThisRun {
 
 thread_local! {
     static THIS_RUN: RefCell<ThisRun> = RefCell::default();
+    /// An address on the stack of this thread; 0 if none is known.
+    static OWN_STACK: Cell<usize> = const { Cell::new(0) };
 }
+
+/// The most bytes of its stack that a thread uses between [`note_stack`] and a policy.
+const NEAR: usize = 1 << 20;
 
 /// Begins to count the costs of a run on this thread.
 pub fn begin() {
     THIS_RUN.take();
+    note_stack();
+}
+
+/// Notes the stack of this thread. It is called outside of coroutines.
+fn note_stack() {
+    OWN_STACK.set(stack_address());
+}
+
+#[inline(never)]
+fn stack_address() -> usize {
+    let here = 0u8;
+    (&raw const here).addr()
+}
+
+/// Calls Python on a stack of a thread. Simulated threads are coroutines with stacks of their own, which the interpreter
+/// takes for an overflow of its own: it compares addresses with the bounds of the thread's stack.
+fn on_stack_of_a_thread<T: Send>(call: impl FnOnce() -> T + Send) -> T {
+    if OWN_STACK.get().abs_diff(stack_address()) < NEAR {
+        return call();
+    }
+    std::thread::scope(|scope| scope.spawn(call).join().unwrap_or_else(|payload| resume_unwind(payload)))
 }
 
 /// The costs of the run on this thread, and the exception of a policy that failed.
@@ -294,25 +320,27 @@ fn abandon(policy: &PythonPolicy, error: PyErr) -> ! {
 impl PythonPolicy {
     /// Makes the function of a volume.
     fn start(&self, seed: u64) -> Py<PyAny> {
-        Python::attach(|py| self.make.call1(py, (seed,))).unwrap_or_else(|error| abandon(self, error))
+        on_stack_of_a_thread(|| Python::attach(|py| self.make.call1(py, (seed,))))
+            .unwrap_or_else(|error| abandon(self, error))
     }
 
     /// Calls the function with these columns. `read` reads its answer.
-    fn call<T>(
+    fn call<T: Send>(
         &self,
         function: &Py<PyAny>,
         columns: &[Vec<u8>],
         items: usize,
         now: u64,
-        read: impl FnOnce(&[u8]) -> Option<Vec<T>>,
+        read: impl FnOnce(&[u8]) -> Option<Vec<T>> + Send,
     ) -> Vec<T> {
         let began = Instant::now();
-        let called = Python::attach(|py| {
+        let call = |py: Python<'_>| {
             let columns: Vec<Bound<'_, PyBytes>> = columns.iter().map(|column| PyBytes::new(py, column)).collect();
             let answer = function.bind(py).call1((columns, now))?;
             let wrong = || PyValueError::new_err(format!("a policy must answer {items} numbers, one for each item"));
             read(answer.cast::<PyBytes>()?.as_bytes()).filter(|answer| answer.len() == items).ok_or_else(wrong)
-        });
+        };
+        let called = on_stack_of_a_thread(|| Python::attach(call));
         let nanoseconds = began.elapsed().as_nanos() as u64;
         self.calls.fetch_add(1, Ordering::Relaxed);
         self.items.fetch_add(items as u64, Ordering::Relaxed);
@@ -390,6 +418,8 @@ struct PythonGroupingSettings(Arc<PythonPolicy>);
 
 impl GroupingSettings for PythonGroupingSettings {
     fn start(&self, seed: u64) -> Box<dyn Grouping> {
+        // A volume is made before its threads begin.
+        note_stack();
         Box::new(PythonGrouping { function: self.0.start(seed), policy: Arc::clone(&self.0) })
     }
 }
@@ -448,6 +478,8 @@ struct PythonVictimSettings(Arc<PythonPolicy>);
 
 impl VictimSettings for PythonVictimSettings {
     fn start(&self, seed: u64) -> Box<dyn VictimChooser> {
+        // A drive is made before its threads begin.
+        note_stack();
         Box::new(PythonVictim { function: self.0.start(seed), policy: Arc::clone(&self.0) })
     }
 }

@@ -111,7 +111,8 @@ impl Table {
         y: Option<&str>,
         by: Option<&str>,
     ) -> PyResult<String> {
-        for column in [x, by].into_iter().flatten().filter(|column| !columns.iter().any(|known| known == column)) {
+        if let Some(column) = [x, by].into_iter().flatten().find(|column| !columns.iter().any(|known| known == column))
+        {
             return Err(fault::input(
                 format!("{column} is not a varied option"),
                 Some(format!("there are: {}", columns.join(", "))),

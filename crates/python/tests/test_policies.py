@@ -77,6 +77,12 @@ def test_victims_in_python_are_as_good_as_those_of_the_program() -> None:
         assert mine.policies[0].calls > 10
 
 
+def test_a_policy_works_below_simulated_threads() -> None:
+    own = flashpath.run("varmail:loops=2000,threads=4", on="sfs:segment=512K,grouping=none/conv:size=256M")
+    mine = flashpath.run("varmail:loops=2000,threads=4", on="sfs:segment=512K,grouping=one/conv:size=256M")
+    assert mine.ledger == own.ledger and mine.policies[0].calls > 0
+
+
 def test_groups_have_an_effect_and_can_be_varied() -> None:
     sweep = flashpath.sweep(
         "zipf:writes=96M", on="sfs:segment=512K,grouping=none:one:often/conv:size=32M", seed=range(1, 3)

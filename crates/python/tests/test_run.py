@@ -94,7 +94,7 @@ def test_the_same_seed_gives_the_same_counters_and_another_gives_others() -> Non
         (WORK, "kernel-ext4/page/nand", {}, None, "use the command flashpath run"),
         (WORK, DRIVE, {"timed": 1.0}, None, "recorded times"),
         (WORK, DRIVE, {"addresses": "wrap"}, None, "is for traces"),
-        ("no/such/trace.csv", DRIVE, {}, None, "no such"),
+        ("no/such/trace.csv", DRIVE, {}, None, "there is no file"),
         (WORK, DRIVE, {"format": "cvs"}, None, "known are"),
     ],
 )
@@ -134,6 +134,20 @@ def test_progress_is_told_and_an_error_in_it_ends_the_run() -> None:
 
     with pytest.raises(LookupError, match="mine"):
         flashpath.run("uniform:writes=100000x", on=DRIVE, progress=fails)
+
+
+@pytest.mark.parametrize("has_tqdm", [True, False])
+def test_a_bar_is_shown_where_it_is_asked_for(has_tqdm: bool) -> None:
+    hides = "" if has_tqdm else "import sys; sys.modules['tqdm'] = sys.modules['tqdm.auto'] = None\n"
+    code = (
+        f"{hides}import flashpath, flashpath._progress\nflashpath._progress._APPEARS = 0\n"
+        f"flashpath.sweep('uniform:writes=30x', on={DRIVE!r}, seed=range(1, 9), jobs=1, progress=SHOWN)\n"
+    )
+    for shown in (True, False):
+        ran = subprocess.run(
+            [sys.executable, "-c", code.replace("SHOWN", str(shown))], capture_output=True, text=True, check=True
+        )
+        assert ("of 8 runs" in ran.stderr) == shown, ran.stderr
 
 
 def test_other_threads_go_on_beside_a_run() -> None:

@@ -271,7 +271,7 @@ def sweep(
             plan.check_memory(budget)
             opened = _native.Journal(plan, journal, command, policies)
             if len(opened.done()) < plan.runs:
-                plan.sweep(opened, os.cpu_count() or 1 if jobs is None else jobs, budget, watch)
+                opened.run(plan, os.cpu_count() or 1 if jobs is None else jobs, budget, watch)
         else:
             from ._dask import Description, run_on
 
