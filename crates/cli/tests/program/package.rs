@@ -54,7 +54,6 @@ fn an_installation_has_the_program_its_pages_completions_and_helpers_and_the_pac
     let ran = Command::new(root.join("usr/bin/flashpath")).arg("--version").output().unwrap();
     assert!(ran.status.success() && ran.stdout.starts_with(b"flashpath "), "{ran:?}");
     let mut installed = files_below(&root);
-    assert!(installed.remove("usr/bin/flashpath"));
     assert!(installed.len() > 15, "{installed:?}");
     for (from, to) in packaged() {
         let (folder, name) = from.rsplit_once('/').unwrap();
