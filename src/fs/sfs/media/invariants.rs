@@ -17,8 +17,8 @@
 use crate::fs::sfs::media::format::INODES;
 use crate::fs::sfs::media::format::usage_pages;
 use crate::fs::sfs::media::format::{
-    BlockBytes, DAT_ENTRIES, DatEntry, InodeImage, LARGEST, LOST, MEMORY, NO_GROUP, Pointer, Superblock, UsageEntry,
-    INODES_VERSION,
+    BlockBytes, DAT_ENTRIES, DatEntry, INODES_VERSION, InodeImage, LARGEST, LOST, MEMORY, NO_GROUP, Pointer,
+    Superblock, UsageEntry,
 };
 use crate::fs::sfs::media::format::{MOST_BLOCKS, MOST_LEVELS};
 use crate::fs::sfs::placement::MOST_GROUPS;

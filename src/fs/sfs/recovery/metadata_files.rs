@@ -9,7 +9,7 @@ use crate::fs::sfs::Sfs;
 use crate::fs::sfs::error::SfsError;
 use crate::fs::sfs::log::segments::Segments;
 use crate::fs::sfs::media::format::usage_pages;
-use crate::fs::sfs::media::format::{DAT_ENTRIES, DatEntry, Kind, NO_GROUP, Root, Superblock, INODES_VERSION};
+use crate::fs::sfs::media::format::{DAT_ENTRIES, DatEntry, INODES_VERSION, Kind, NO_GROUP, Root, Superblock};
 use crate::fs::sfs::media::invariants;
 use crate::fs::sfs::metadata::dat::Dat;
 use crate::fs::sfs::metadata::inode_file::InodeFile;
