@@ -294,19 +294,19 @@ mod tests {
         assert_eq!(midas.last(), 2);
     }
 
-    /// Blocks 0 to 999 get half of the writes, 9,000 others the rest, each in turn.
+    /// Blocks 0 to 999 get nine tenths of the writes, 12,000 others the rest, each in turn.
     #[test]
     fn the_model_separates_what_dies_soon() {
         let mut midas = Midas::new(VOLUME);
-        midas.observe(&(0..200).map(|number| segment(number, 50)).collect::<Vec<_>>(), Tick(1));
+        midas.observe(&(0..200).map(|number| segment(number, 65)).collect::<Vec<_>>(), Tick(1));
         midas.held = VOLUME.blocks();
         for at in 0..4 * VOLUME.blocks() {
-            let place = if at % 2 == 0 { at / 2 % 1000 } else { 1000 + at / 2 % 9000 };
+            let place = if at % 10 == 0 { 1000 + at / 10 % 12_000 } else { (at - at / 10) % 1000 };
             midas.written(&BlockView { place, group: Some(2), ..block(1, 1) }, Some(1), Tick(at));
         }
         assert!(midas.last() >= 2, "{:?}", midas.groups);
-        // Half of the blocks of the first group die within 2,000 writes, and the others do not.
-        assert!((2000.0..9000.0).contains(&midas.groups.sizes[0]), "{:?}", midas.groups);
-        assert!((0.4..0.6).contains(&midas.groups.valid[0]), "{:?}", midas.groups);
+        // Nine tenths of the blocks of the first group die within 1,112 writes, and the others do not.
+        assert!((1000.0..4500.0).contains(&midas.groups.sizes[0]), "{:?}", midas.groups);
+        assert!((0.03..0.2).contains(&midas.groups.valid[0]), "{:?}", midas.groups);
     }
 }
