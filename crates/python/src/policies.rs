@@ -9,8 +9,11 @@
 use crate::fault;
 use flashpath::device::nand::{Geometry, Nand, Timing};
 use flashpath::expression::{ExpressionError, Kind, OptionKind, Row, Settings, Term, Values, words_of};
+use flashpath::fs::sfs::placement::lives::Lives;
 use flashpath::fs::sfs::placement::table::{POLICIES, Policies, ReadCleaner, ReadGrouping};
-use flashpath::fs::sfs::placement::{BlockView, Cleaner, Grouping, GroupingSettings, MOST_GROUPS, SegmentView, Tick};
+use flashpath::fs::sfs::placement::{
+    BlockView, Cleaner, Grouping, GroupingSettings, MOST_GROUPS, SegmentView, Tick, VolumeShape,
+};
 use flashpath::fs::sfs::{self, SfsSettings};
 use flashpath::fs::station::VolumeSettings;
 use flashpath::run::{STATIONS, Station};
@@ -417,10 +420,10 @@ fn candidate_columns(candidates: &[Candidate]) -> Vec<Vec<u8>> {
 struct PythonGroupingSettings(Arc<PythonPolicy>);
 
 impl GroupingSettings for PythonGroupingSettings {
-    fn start(&self, seed: u64) -> Box<dyn Grouping> {
+    fn start(&self, volume: VolumeShape) -> Box<dyn Grouping> {
         // A volume is made before its threads begin.
         note_stack();
-        Box::new(PythonGrouping { function: self.0.start(seed), policy: Arc::clone(&self.0) })
+        Box::new(PythonGrouping { function: self.0.start(volume.seed), policy: Arc::clone(&self.0) })
     }
 }
 
@@ -456,11 +459,11 @@ struct PythonCleaner {
 }
 
 impl Cleaner for PythonCleaner {
-    fn score(&self, segment: &SegmentView, now: Tick) -> f64 {
-        self.scores(&[*segment], now)[0]
+    fn score(&self, segment: &SegmentView, lives: &Lives, now: Tick) -> f64 {
+        self.scores(&[*segment], lives, now)[0]
     }
 
-    fn scores(&self, segments: &[SegmentView], now: Tick) -> Vec<f64> {
+    fn scores(&self, segments: &[SegmentView], _lives: &Lives, now: Tick) -> Vec<f64> {
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         let function = &*made.get_or_insert_with(|| self.policy.start(0));
         self.policy.call(function, &segment_columns(segments), segments.len(), now.0, scores)
