@@ -88,7 +88,7 @@ impl Reproduce {
             traces: self.traces.as_deref(),
             devices: self.dir.as_deref(),
             program: &program,
-            version: crate::environment::program(),
+            version: flashpath_environment::program(),
             progress: &|line| self.progress(line),
             stop: &STOP,
         };
