@@ -334,7 +334,7 @@ mod tests {
             (
                 "ext/conv+zns",
                 "zns",
-                "ext takes cache, hold-journal, dm-zoned, page, dftl, fast, superblock, conv or nvm",
+                "ext takes cache, hold-journal, dm-zoned, page, dftl, fast, superblock, conv, nvm or monitor",
             ),
             ("ext/zns", "zns", "ext takes cache, hold-journal, dm-zoned, page, dftl, fast, superblock or conv"),
             ("nvm", "nvm", "write it behind a device: ext/DEVICE+nvm"),

@@ -71,7 +71,10 @@ impl Session {
     pub fn serve(mut self) -> Option<[u8; 16]> {
         let process = self.peer.process.as_raw_nonzero().get();
         let ended = self.converse();
-        if let Err(error) = &ended {
+        // One that has ended in the middle of a request has said nothing wrong.
+        if let Err(error) = &ended
+            && !matches!(error, VmmError::Died)
+        {
             // A guest that is gone does not take it.
             let _ = self.wire.send(&Answer::Refused(error.to_string()), &[]);
             (self.common.events)(Event::Refused { process, why: error.to_string() });

@@ -111,6 +111,8 @@ impl Userfault {
             match self.call::<WRITE_PROTECT, _>(&mut argument) {
                 // The guest's memory was changing its shape.
                 Err(Errno::AGAIN | Errno::INTR) => {}
+                // It has no memory any more.
+                Err(Errno::SRCH) => return Err(VmmError::Died),
                 done => return done.map_err(cannot("protect the guest's memory")),
             }
         }

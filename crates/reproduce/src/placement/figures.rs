@@ -91,7 +91,7 @@ impl Measured<'_> {
         figure("placement-loads", "Placement: by load", about, panels, Vec::new())
     }
 
-    /// Who wins where.
+    /// The winner of each load.
     pub fn winners(&self) -> Figure {
         let mut panels = Vec::new();
         for (at, syncs) in SYNCS.iter().enumerate() {
@@ -136,7 +136,7 @@ impl Measured<'_> {
         figure("placement-all", "Placement: all policies", about, panels, Vec::new())
     }
 
-    /// What our policy should reach, without syncs and in all cases.
+    /// The targets of our policy, without syncs and in all cases.
     fn promises(&self) -> Vec<Claim> {
         let mut claims = Vec::new();
         let choices = [("without syncs", Some(0)), ("in all cases", None)];

@@ -49,13 +49,13 @@ const FILE: u64 = 1 << 30;
 const TRACE_PARTS: f64 = 0.25;
 const MOST_PARTS: u64 = 16;
 
-/// When the file is synced.
+/// The syncs of the file.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Syncs {
     Never,
     /// After so many writes.
     Every(u64),
-    /// Where the trace has flushes.
+    /// As in the trace: where it has flushes.
     Recorded,
 }
 

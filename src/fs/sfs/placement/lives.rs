@@ -159,7 +159,7 @@ mod tests {
     fn a_constant_rate_of_deaths_is_found_at_any_age() {
         let mut lives = Lives::default();
         // One death in 1000 block-ticks at each age.
-        for age in (8..34).map(|class| (begin(class) * 1.2) as u64) {
+        for age in (8..30).map(|class| (begin(class) * 1.2) as u64) {
             lives.observed = Tick(NOW.0 - 2000);
             lives.observe(&[aged(age)], NOW);
             (0..200).for_each(|_| lives.died(Some(0), Tick(NOW.0 - age), NOW));
