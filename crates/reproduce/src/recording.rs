@@ -81,7 +81,7 @@ fn touched(operation: &Operation) -> std::ops::Range<u64> {
 
 fn is_sampled(block: u64, parts: u64) -> bool {
     let mixed = (block / EXTENT).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    parts == 1 || (mixed ^ mixed >> 32).wrapping_mul(0xBF58_476D_1CE4_E5B9) % parts == 0
+    parts == 1 || (mixed ^ mixed >> 32).wrapping_mul(0xBF58_476D_1CE4_E5B9).is_multiple_of(parts)
 }
 
 /// Repeats the writes of a recording in a file of the blocks that it writes.
@@ -177,7 +177,7 @@ mod tests {
         // 1,024 blocks of 8 sectors in one write.
         let recording = recording("sample", &["0,W,0,8192,a"], 4);
         let blocks = recording.bytes() / BLOCK;
-        assert!((128..512).contains(&blocks) && blocks % EXTENT == 0, "{blocks}");
+        assert!((128..512).contains(&blocks) && blocks.is_multiple_of(EXTENT), "{blocks}");
         let mut load = Compact::open(&recording, recording.bytes(), false).ok().unwrap();
         assert!(all(&mut load, 9).iter().all(|(first, count)| first % EXTENT == 0 && count % EXTENT == 0));
     }

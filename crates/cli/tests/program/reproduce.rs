@@ -169,8 +169,8 @@ fn the_bench_of_placement_compares_all_policies_and_is_resumed() {
     let [sfs, ours, oracle] = [1, 5, 6].map(|at| zipf[at].unwrap());
     assert!(oracle < ours && ours < 0.9 * sfs, "{zipf:?}");
     // The second time nothing is run. A journal that lost its end is completed.
-    let journal = std::fs::read_dir(bench.path("traces")).unwrap().map(|entry| entry.unwrap().path());
-    let journal = journal.filter(|path| path.extension().is_some_and(|end| end == "journal")).next().unwrap();
+    let mut journal = std::fs::read_dir(bench.path("traces")).unwrap().map(|entry| entry.unwrap().path());
+    let journal = journal.find(|path| path.extension().is_some_and(|end| end == "journal")).unwrap();
     let whole = std::fs::read(&journal).unwrap();
     let runs = |progress: &str| progress.matches(" with ").count();
     let (again, progress) = make();

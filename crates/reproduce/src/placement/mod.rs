@@ -1,7 +1,7 @@
 //! A bench of placement, of no paper: every grouping of sfs with every cleaner, on recorded and generated loads, at four
 //! utilizations, without syncs and with many.
 //!
-//! | file | what it is |
+//! | file | role |
 //! |---|---|
 //! | `mod` | the loads, the policies, and the figures' conditions |
 //! | `runs` | the runs, beside each other, with a journal of those that are done |

@@ -1,6 +1,6 @@
 //! Min, Kim, Cho, Lee and Eom's "SFS: Random Write Considered Harmful in Solid State Drives" (FAST 2012).
 //!
-//! | file | what it is |
+//! | file | role |
 //! |---|---|
 //! | `loads` | the loads |
 //! | `volume` | runs in a file on an sfs volume, each made once |

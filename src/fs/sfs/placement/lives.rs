@@ -1,7 +1,7 @@
 //! How long blocks live: for each group the rate at which its live blocks die, by the time since their last write.
 //!
 //! Rates are deaths over exposure (live blocks times ticks), per class of ages; classes are geometric. Both sums decay:
-//! those of a group are halved each time that it has counted [`MEMORY`] deaths. So the rates follow changes of the load,
+//! those of a group are halved each time that it has counted 32,768 deaths. So the rates follow changes of the load,
 //! whatever the unit of a tick.
 
 use super::{MOST_GROUPS, SegmentView, Tick, hotness};
