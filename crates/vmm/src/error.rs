@@ -19,8 +19,8 @@ pub enum VmmError {
     /// The monitor has closed the connection, or has never answered.
     #[error("the monitor is gone: {0}")]
     Gone(String),
-    /// The guest's process has ended in the middle of a request.
-    #[error("the guest has ended")]
+    /// The other process has ended in the middle of a request.
+    #[error("the process at the other end has ended")]
     Died,
     /// The other side sent what is no message of this protocol.
     #[error("{0}")]

@@ -109,7 +109,7 @@ impl Guest {
 
     /// Notes the end of the monitor, after which the guest's own protection has no meaning, and would never be lifted.
     fn noted<T>(&self, state: &mut State, done: Result<T, VmmError>) -> Result<T, VmmError> {
-        if let Err(VmmError::Gone(_)) = done {
+        if let Err(VmmError::Gone(_) | VmmError::Died) = done {
             self.is_gone.store(true, Ordering::SeqCst);
             if let Some(Running { own: own @ Some(_), arena, .. }) = &mut state.running {
                 arena.protect(0..arena.frames(), false)?;

@@ -142,6 +142,7 @@ impl Wire {
             match sendmsg(&self.0, &[IoSlice::new(&bytes)], &mut ancillary, SendFlags::NOSIGNAL) {
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => return Err(VmmError::Gone("it does not take messages".to_string())),
+                Err(Errno::PIPE | Errno::CONNRESET) => return Err(VmmError::Died),
                 Err(error) => return Err(VmmError::Gone(error.to_string())),
                 Ok(_) => return Ok(()),
             }
