@@ -1,11 +1,15 @@
 //! The journal that a monitor keeps, beside copies of the blocks and a commit of the log in the volume.
 //!
-//! The monitor is another process: this program again. First, commits alone: the same numbers of blocks are committed again
-//! and again, each time in new frames, as a file system does. So a commit protects its frames, and lets those be written again
-//! in whose place they come. Each is timed with its frames filled before it. Then whole volumes on images in RAM
-//! (`/dev/shm`), which fsync 64 written blocks of a file: what the fsync takes, and that of a volume whose log is inside,
-//! with a copy of the blocks beside it. They alternate; medians.
+//! The monitor is another process: this program again.
+//!
+//! First, commits alone: the same numbers of blocks are committed again and again, each time in new frames, as a file system
+//! does. Each is timed with its frames filled before it. The time to fill them is told too: it has in it what lets frames of
+//! earlier commits be written again. Beside them, bare calls: a message there and back, and a call that protects as many pages.
+//!
+//! Then whole volumes on images in RAM (`/dev/shm`), which fsync 64 written blocks of a file: what the fsync takes, and that of
+//! a volume whose log is inside, with a copy of the blocks beside it. They alternate; medians.
 
+use super::bare::{Pages, round_trip};
 use super::written::{Written, at};
 use super::{BLOCK, median};
 use flashpath_vmm::{Arena, Frame, Guest, Monitor, Protection, Settings, Volume};
@@ -83,16 +87,18 @@ impl Committing {
         Committing { guest, arena, kept: Vec::new(), number: 0 }
     }
 
-    /// Nanoseconds of a commit.
-    fn commit(&mut self, bytes: &[u8], blocks: usize) -> f64 {
+    /// Nanoseconds in which the frames of a commit are filled, and of the commit.
+    fn commit(&mut self, bytes: &[u8], blocks: usize) -> (f64, f64) {
         self.number += 1;
+        let began = Instant::now();
         let new: Vec<Frame> = (0..blocks).map(|_| self.arena.take(bytes).expect("a free frame")).collect();
+        let filled_ns = began.elapsed().as_nanos() as f64;
         let began = Instant::now();
         let tuples = new.iter().enumerate().map(|(block, frame)| (block as u64, Some(frame)));
         self.guest.commit(self.number, tuples, &[]).expect("it is kept");
         let ns = began.elapsed().as_nanos() as f64;
         self.kept = new;
-        ns
+        (filled_ns, ns)
     }
 
     /// Keeps nothing any more.
@@ -119,21 +125,31 @@ fn commits_alone(socket: &Path, rounds: usize) {
     let ways = [("monitor", Protection::Monitor), ("mprotect", Protection::Guest), ("none", Protection::Nothing)];
     let mut guests = ways.map(|(_, protection)| Committing::begin(socket, protection));
     println!("journal=vmm: commits alone, medians of {rounds} rounds; ns of a block (us of the commit)");
-    println!("blocks    protected by: {}", ways.map(|(name, _)| format!("{name:>18}")).concat());
-    let bytes = vec![7; BLOCK];
+    println!("blocks    protected by: {}{:>18}", ways.map(|(name, _)| format!("{name:>18}")).concat(), "bare calls");
+    let (bytes, message, mut pages) = (vec![7; BLOCK], round_trip(rounds), Pages::new());
+    let mut filled = Vec::new();
     for blocks in COMMITS {
-        let mut times: [Vec<f64>; 3] = Default::default();
+        let (mut times, mut fills, mut bare): ([Vec<f64>; 3], [f64; 3], _) = Default::default();
         for _ in 0..rounds {
-            for (guest, times) in guests.iter_mut().zip(&mut times) {
-                times.push(guest.commit(&bytes, blocks));
+            for (number, guest) in guests.iter_mut().enumerate() {
+                let (filled_ns, ns) = guest.commit(&bytes, blocks);
+                times[number].push(ns);
+                fills[number] += filled_ns;
             }
+            let _: &mut Vec<f64> = &mut bare;
+            bare.push(message + pages.protect(blocks));
         }
         guests.iter_mut().for_each(Committing::let_go);
-        let shown = times.map(|mut times| {
+        let shown = |mut times: Vec<f64>| {
             let commit = median(&mut times);
             format!("{:>8.1} ({:>7.1})", commit / blocks as f64, commit / 1000.0)
-        });
-        println!("{blocks:<24}{}", shown.concat());
+        };
+        println!("{blocks:<24}{}{}", times.map(shown).concat(), shown(bare));
+        filled.push((blocks, fills.map(|ns| ns / (rounds * blocks) as f64)));
+    }
+    println!("to fill the frames, with what makes them free; means, ns of a block");
+    for (blocks, fills) in filled {
+        println!("{blocks:<24}{}", fills.map(|ns| format!("{ns:>18.1}")).concat());
     }
     guests.into_iter().for_each(Committing::end);
 }
@@ -147,7 +163,8 @@ fn whole_volumes(directory: &Path, socket: &Path, rounds: usize) {
     let kept = written("kept", "vmm", &format!("+monitor:socket={}", socket.display()));
     let inside = written("inside", "inline", "");
     let mut bytes = vec![0; SYNCED * BLOCK];
-    let mut copy = vec![0; 64 << 20];
+    // Not zeros: the kernel would clear its pages when they are copied to.
+    let mut copy = vec![1; 64 << 20];
     let mut times: [Vec<f64>; 3] = Default::default();
     for round in 0..rounds {
         bytes.iter_mut().step_by(64).for_each(|byte| *byte = round as u8);

@@ -2,6 +2,7 @@
 //!
 //! | file | role |
 //! |---|---|
+//! | `bare` | what a commit to another process cannot do without |
 //! | `in_memory` | the journal in non-volatile memory beside bare copies |
 //! | `kept` | the journal that a monitor keeps beside copies and a journal on a device in RAM |
 //! | `written` | a file that is written and synced |
@@ -10,6 +11,7 @@
 
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
+mod bare;
 mod in_memory;
 mod kept;
 mod written;

@@ -4,25 +4,36 @@
 //! transaction are then protected by few calls. Frames are taken from words of 64, round the part of the arena that was used
 //! before, of which at least half is free; a new word is used if there is none, since new pages have to be found and
 //! cleared by the kernel, and are never given back.
+//!
+//! A frame that was committed is read-only, also when it is given back: it is *stale*. Stale frames become free together,
+//! when there are many or no others: to let frames be written again takes a call into the kernel for each run of neighbours,
+//! which flushes translations of addresses.
 
 use crate::error::VmmError;
+use crate::frames::{Frames, WORD};
 use crate::mapping::Mapping;
 use crate::shared::Shared;
 use std::fmt;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Bytes of a frame: a page, which is protected by itself. A smaller block takes a whole one.
 pub const FRAME_BYTES: usize = 4096;
 
-const WORD: u32 = u64::BITS;
 /// Free frames of a word from which frames are taken.
 const ENOUGH: u32 = WORD / 2;
+/// Stale frames that are reclaimed before a new word is used.
+const MANY_STALE: u32 = 1024;
 
 /// Which frames are free.
 struct Allocation {
     /// A bit for each frame that is free, of the words that were used so far.
     free: Vec<u64>,
+    /// Frames that were committed, and have not been reclaimed since.
+    committed: Frames,
+    /// Those of them that are in use no longer.
+    stale: Frames,
+    stale_count: u32,
     /// The most words.
     most: usize,
     /// The word from which frames are taken, and those of its frames that are: what comes back meanwhile does not lie
@@ -31,42 +42,82 @@ struct Allocation {
     rest: u64,
 }
 
+/// Where the next frame comes from.
+#[derive(Debug, PartialEq)]
+enum Next {
+    Frame(u32),
+    /// From the stale ones, when they are reclaimed.
+    Reclaim,
+    /// None is left.
+    Nowhere,
+}
+
 impl Allocation {
     fn new(frames: u32) -> Allocation {
         assert!(frames.is_multiple_of(WORD) && frames > 0, "{frames} frames are no whole words");
-        Allocation { free: vec![u64::MAX], most: (frames / WORD) as usize, current: 0, rest: u64::MAX }
+        Allocation {
+            free: vec![u64::MAX],
+            committed: Frames::none(frames),
+            stale: Frames::none(frames),
+            stale_count: 0,
+            most: (frames / WORD) as usize,
+            current: 0,
+            rest: u64::MAX,
+        }
     }
 
-    /// A free frame, which is in use then; `None` if there is none.
-    fn take(&mut self) -> Option<u32> {
+    /// A free frame, which is in use then. `reclaims`: stale ones can be reclaimed.
+    fn take(&mut self, reclaims: bool) -> Next {
         if self.rest == 0 {
-            self.current = self.next_word()?;
+            match self.next_word(reclaims) {
+                Ok(word) => self.current = word,
+                Err(next) => return next,
+            }
             self.rest = self.free[self.current];
         }
         let bit = self.rest.trailing_zeros();
         self.rest &= !(1 << bit);
         self.free[self.current] &= !(1 << bit);
-        Some(self.current as u32 * WORD + bit)
+        Next::Frame(self.current as u32 * WORD + bit)
     }
 
     /// The next word with free frames.
-    fn next_word(&mut self) -> Option<usize> {
+    fn next_word(&mut self, reclaims: bool) -> Result<usize, Next> {
         let used = self.free.len();
         let mut round = (self.current + 1..used).chain(0..=self.current);
         if let Some(word) = round.clone().find(|word| self.free[*word].count_ones() >= ENOUGH) {
-            return Some(word);
+            return Ok(word);
+        }
+        if reclaims && self.stale_count >= MANY_STALE {
+            return Err(Next::Reclaim);
         }
         if used < self.most {
             self.free.push(u64::MAX);
-            return Some(used);
+            return Ok(used);
         }
-        round.find(|word| self.free[*word] != 0)
+        let is_stale = reclaims && self.stale_count > 0;
+        round.find(|word| self.free[*word] != 0).ok_or(if is_stale { Next::Reclaim } else { Next::Nowhere })
     }
 
     fn give_back(&mut self, frame: u32) {
         let (word, bit) = ((frame / WORD) as usize, frame % WORD);
-        assert!(self.free[word] & 1 << bit == 0, "frame {frame} was in use");
-        self.free[word] |= 1 << bit;
+        assert!(self.free[word] & 1 << bit == 0 && !self.stale.contains(frame), "frame {frame} was in use");
+        if self.committed.contains(frame) {
+            self.stale.insert(frame);
+            self.stale_count += 1;
+        } else {
+            self.free[word] |= 1 << bit;
+        }
+    }
+
+    /// These, which were stale, can be written again.
+    fn reclaimed(&mut self, frames: &Frames) {
+        for (free, frames) in self.free.iter_mut().zip(frames.words()) {
+            *free |= frames;
+            self.stale_count -= frames.count_ones();
+        }
+        self.stale.remove_all(frames);
+        self.committed.remove_all(frames);
     }
 }
 
@@ -75,7 +126,11 @@ pub struct Arena {
     mapping: Mapping,
     frames: u32,
     allocation: Mutex<Allocation>,
+    reclaim: OnceLock<Reclaim>,
 }
+
+/// Lets stale frames be written again; false if that is not possible.
+pub(crate) type Reclaim = Box<dyn Fn() -> bool + Send + Sync>;
 
 impl Arena {
     /// Frames in new shared memory, at least so many, and that memory, which only they change from now on.
@@ -84,7 +139,14 @@ impl Arena {
         let shared = Shared::new("flashpath frames", u64::from(frames) * FRAME_BYTES as u64)?;
         let mapping = Mapping::of(&shared)?;
         shared.seal()?;
-        Ok((Arena { mapping, frames, allocation: Mutex::new(Allocation::new(frames)) }, shared))
+        let allocation = Mutex::new(Allocation::new(frames));
+        Ok((Arena { mapping, frames, allocation, reclaim: OnceLock::new() }, shared))
+    }
+
+    /// Stale frames are reclaimed in this way from now on.
+    pub(crate) fn reclaim_by(&self, reclaim: Reclaim) {
+        let is_first = self.reclaim.set(reclaim).is_ok();
+        assert!(is_first, "an arena has one way to reclaim frames");
     }
 
     fn allocation(&self) -> MutexGuard<'_, Allocation> {
@@ -95,10 +157,49 @@ impl Arena {
     /// A frame with a copy of these bytes, at most [`FRAME_BYTES`]; `None` if all are in use.
     pub fn take(self: &Arc<Arena>, bytes: &[u8]) -> Option<Frame> {
         assert!(bytes.len() <= FRAME_BYTES, "{} bytes do not fit into a frame", bytes.len());
-        let number = self.allocation().take()?;
+        let number = self.next()?;
         let mut frame = Frame { arena: Arc::clone(self), number, length: bytes.len() as u32 };
         frame.bytes_mut().copy_from_slice(bytes);
         Some(frame)
+    }
+
+    fn next(&self) -> Option<u32> {
+        let mut reclaims = self.reclaim.get();
+        loop {
+            // The lock is free while frames are reclaimed.
+            let next = self.allocation().take(reclaims.is_some());
+            match next {
+                Next::Frame(number) => return Some(number),
+                Next::Reclaim => reclaims = reclaims.filter(|reclaim| reclaim()),
+                Next::Nowhere => return None,
+            }
+        }
+    }
+
+    /// These frames are read-only from now on.
+    pub(crate) fn committed(&self, frames: impl Iterator<Item = u32>) {
+        let mut allocation = self.allocation();
+        frames.for_each(|frame| {
+            allocation.committed.insert(frame);
+        });
+    }
+
+    /// Frames that are read-only and not in use.
+    pub(crate) fn stale(&self) -> Frames {
+        self.allocation().stale.clone()
+    }
+
+    /// These, which were stale, can be written again.
+    pub(crate) fn reclaimed(&self, frames: &Frames) {
+        self.allocation().reclaimed(frames);
+    }
+
+    /// All frames can be written.
+    pub(crate) fn unprotected(&self) {
+        let mut allocation = self.allocation();
+        let stale = allocation.stale.clone();
+        allocation.reclaimed(&stale);
+        allocation.committed.clear(0..self.frames.div_ceil(WORD) as usize);
     }
 
     /// The number of frames.
@@ -113,9 +214,17 @@ impl Arena {
 
     /// Lets frames be read only, or be written again.
     pub(crate) fn protect(&self, frames: Range<u32>, is_read_only: bool) -> Result<(), VmmError> {
-        let bytes = frames.start as usize * FRAME_BYTES..frames.end as usize * FRAME_BYTES;
-        self.mapping.protect(bytes, is_read_only)
+        self.mapping.protect(bytes_of(frames), is_read_only)
     }
+
+    /// Has the kernel find the pages of frames now.
+    pub(crate) fn populate(&self, frames: Range<u32>) {
+        self.mapping.populate(bytes_of(frames));
+    }
+}
+
+fn bytes_of(frames: Range<u32>) -> Range<usize> {
+    frames.start as usize * FRAME_BYTES..frames.end as usize * FRAME_BYTES
 }
 
 impl fmt::Debug for Arena {
@@ -180,16 +289,48 @@ mod tests {
     #[test]
     fn frames_lie_together_and_are_used_again_before_new_ones() {
         let mut allocation = Allocation::new(256);
-        let first: Vec<u32> = (0..100).map(|_| allocation.take().unwrap()).collect();
+        let take = |allocation: &mut Allocation| match allocation.take(true) {
+            Next::Frame(frame) => Some(frame),
+            _ => None,
+        };
+        let first: Vec<u32> = (0..100).map(|_| take(&mut allocation).unwrap()).collect();
         assert_eq!(first, (0..100).collect::<Vec<_>>());
         (0..32).for_each(|frame| allocation.give_back(2 * frame));
-        let next: Vec<u32> = (0..28 + 32).map(|_| allocation.take().unwrap()).collect();
+        let next: Vec<u32> = (0..28 + 32).map(|_| take(&mut allocation).unwrap()).collect();
         assert_eq!(next[..28], (100..128).collect::<Vec<_>>());
         assert_eq!(next[28..], (0..64).step_by(2).collect::<Vec<_>>(), "half of the first word was free");
         allocation.give_back(3);
-        assert_eq!(allocation.take(), Some(128), "a new word is better than a single frame");
-        assert_eq!((0..127).filter_map(|_| allocation.take()).count(), 127);
-        assert_eq!((allocation.take(), allocation.take()), (Some(3), None), "the last one is taken wherever it is");
+        assert_eq!(take(&mut allocation), Some(128), "a new word is better than a single frame");
+        assert_eq!((0..127).filter_map(|_| take(&mut allocation)).count(), 127);
+        assert_eq!(
+            (take(&mut allocation), take(&mut allocation)),
+            (Some(3), None),
+            "the last one is taken wherever it is"
+        );
+    }
+
+    #[test]
+    fn committed_frames_are_reclaimed_together() {
+        let mut allocation = Allocation::new(2 * MANY_STALE);
+        let stale = |allocation: &mut Allocation, frames: Range<u32>| {
+            frames.for_each(|frame| {
+                assert_eq!(allocation.take(true), Next::Frame(frame));
+                allocation.committed.insert(frame);
+                allocation.give_back(frame);
+            });
+        };
+        stale(&mut allocation, 0..MANY_STALE);
+        assert_eq!(allocation.take(true), Next::Reclaim);
+        assert_eq!(allocation.take(false), Next::Frame(MANY_STALE), "a new word, if they cannot be reclaimed");
+        let all = allocation.stale.clone();
+        allocation.reclaimed(&all);
+        assert_eq!(allocation.stale_count, 0);
+        assert_eq!((0..63).filter(|_| allocation.take(true) != Next::Reclaim).count(), 63);
+        assert_eq!(allocation.take(true), Next::Frame(0));
+        let mut small = Allocation::new(WORD);
+        stale(&mut small, 0..10);
+        assert_eq!((10..WORD).filter(|frame| small.take(true) == Next::Frame(*frame)).count(), 54);
+        assert_eq!((small.take(false), small.take(true)), (Next::Nowhere, Next::Reclaim), "there are no others");
     }
 
     #[test]

@@ -2,13 +2,12 @@
 
 use crate::arena::{Arena, Frame};
 use crate::error::{VmmError, cannot};
+use crate::frames::Frames;
 use crate::monitor::{address, socket};
 use crate::ring::{self, ENTRIES, Ring, Tuple};
-use crate::session::runs;
 use crate::shared::Shared;
 use crate::userfault::Userfault;
 use crate::wire::{Answer, Begin, Commit, KeptMemory, Protection, Request, VERSION, Wire};
-use rustc_hash::FxHashMap;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
@@ -54,16 +53,10 @@ pub struct Kept {
     pub blocks: Vec<(u64, Vec<u8>)>,
 }
 
-/// A protection of the guest by itself: the frames of the blocks that are kept.
-#[derive(Default)]
-struct OwnProtection {
-    places: FxHashMap<u64, (u32, u32)>,
-}
-
 struct Running {
     ring: Ring,
     arena: Arc<Arena>,
-    own: Option<OwnProtection>,
+    protection: Protection,
 }
 
 struct State {
@@ -73,10 +66,20 @@ struct State {
 
 /// A connection to a monitor.
 pub struct Guest {
-    state: Mutex<State>,
+    state: Arc<Mutex<State>>,
     most_blocks: u32,
     /// The monitor has closed the connection.
     is_gone: Arc<AtomicBool>,
+}
+
+/// True if the monitor has ended.
+fn is_end<T>(done: &Result<T, VmmError>) -> bool {
+    matches!(done, Err(VmmError::Gone(_) | VmmError::Died))
+}
+
+fn locked(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    // A request that panics halfway leaves a connection that answers no more, and says so.
+    state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Guest {
@@ -91,15 +94,14 @@ impl Guest {
         match state.ask(&Request::Hello { version: VERSION }, &[])? {
             (Answer::Welcome { version: VERSION, most_blocks }, _) => {
                 let is_gone = watch(state.wire.socket())?;
-                Ok(Guest { state: Mutex::new(state), most_blocks, is_gone })
+                Ok(Guest { state: Arc::new(Mutex::new(state)), most_blocks, is_gone })
             }
             (other, _) => Err(unexpected(&other)),
         }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // A request that panics halfway leaves a connection that answers no more, and says so.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.state)
     }
 
     /// True once the monitor has ended: it keeps nothing any more.
@@ -107,14 +109,11 @@ impl Guest {
         self.is_gone.load(Ordering::SeqCst)
     }
 
-    /// Notes the end of the monitor, after which the guest's own protection has no meaning, and would never be lifted.
+    /// Notes the end of the monitor, after which nothing is protected.
     fn noted<T>(&self, state: &mut State, done: Result<T, VmmError>) -> Result<T, VmmError> {
-        if let Err(VmmError::Gone(_) | VmmError::Died) = done {
+        if is_end(&done) {
             self.is_gone.store(true, Ordering::SeqCst);
-            if let Some(Running { own: own @ Some(_), arena, .. }) = &mut state.running {
-                arena.protect(0..arena.frames(), false)?;
-                *own = None;
-            }
+            state.unprotect()?;
         }
         done
     }
@@ -138,7 +137,7 @@ impl Guest {
     pub fn begin(&self, volume: Volume, first: u32, protection: Protection) -> Result<Arc<Arena>, VmmError> {
         let mut state = self.state();
         let (arena, memory) = Arena::new(u32::try_from(2 * volume.most_in_memory).unwrap_or(u32::MAX >> 8))?;
-        let ring = Ring::new()?;
+        let (ring, tuples) = Ring::new()?;
         let userfault = match protection {
             Protection::Monitor => Some(Userfault::new(arena.mapping().start(), arena.mapping().bytes())?),
             Protection::Guest | Protection::Nothing => None,
@@ -151,13 +150,12 @@ impl Guest {
             first,
             frames: arena.frames(),
             start: arena.mapping().start(),
-            ring_bytes: ring.shared().bytes(),
             protection,
             path: volume.path,
             directory: volume.directory,
         };
         {
-            let (memory, tuples) = (memory.descriptor(), ring.shared().descriptor());
+            let (memory, tuples) = (memory.descriptor(), tuples.descriptor());
             let mut descriptors = vec![memory.as_fd(), tuples.as_fd()];
             descriptors.extend(userfault.as_ref().map(AsFd::as_fd));
             state.done(&Request::Begin(begin), &descriptors)?;
@@ -165,8 +163,9 @@ impl Guest {
         // The monitor alone has the userfaultfd from now on, and the memory file that could be mapped again.
         drop((userfault, memory));
         let arena = Arc::new(arena);
-        let own = (protection == Protection::Guest).then(OwnProtection::default);
-        state.running = Some(Running { ring, arena: Arc::clone(&arena), own });
+        let of_guest = Arc::downgrade(&self.state);
+        arena.reclaim_by(Box::new(move || of_guest.upgrade().is_some_and(|state| locked(&state).reclaim().is_ok())));
+        state.running = Some(Running { ring, arena: Arc::clone(&arena), protection });
         Ok(arena)
     }
 
@@ -187,11 +186,7 @@ impl Guest {
     pub fn let_go(&self, next: u32) -> Result<(), VmmError> {
         let mut state = self.state();
         let done = state.done(&Request::LetGo { next }, &[]);
-        self.noted(&mut state, done)?;
-        if let Some(Running { own: Some(own), arena, .. }) = &mut state.running {
-            own.let_go(arena, next)?;
-        }
-        Ok(())
+        self.noted(&mut state, done)
     }
 
     /// Keeps nothing of the volume any more, of which all blocks are home.
@@ -238,16 +233,14 @@ impl State {
             _ => Err(VmmError::NoFrame { block, frames: running.arena.frames() }),
         };
         let tuples: Vec<Tuple> = blocks.map(frame_of).collect::<Result<_, _>>()?;
-        if let Some(own) = &running.own {
-            own.protect(&running.arena, &tuples)?;
-        }
+        running.protect(&tuples)?;
         let ranges = ranges(freed);
         let here = Here::new();
         let (mut left, mut left_ranges) = (&tuples[..], &ranges[..]);
         loop {
             let (part, rest) = left.split_at(left.len().min(ENTRIES));
             let (part_ranges, rest_ranges) = left_ranges.split_at(left_ranges.len().min(ENTRIES - part.len()));
-            let at = running.ring.put(part, part_ranges)?;
+            let at = running.ring.put(part, part_ranges);
             (left, left_ranges) = (rest, rest_ranges);
             let is_last = left.is_empty() && left_ranges.is_empty();
             let (tuples, ranges) = (part.len() as u32, part_ranges.len() as u32);
@@ -257,9 +250,43 @@ impl State {
                 break;
             }
         }
-        if let Some(own) = &mut running.own {
-            own.take(&running.arena, number, &tuples, &ranges)?;
+        Ok(())
+    }
+
+    /// Lets stale frames be written again.
+    fn reclaim(&mut self) -> Result<(), VmmError> {
+        let State { wire, running } = self;
+        let running = running.as_ref().ok_or_else(not_begun)?;
+        // The monitor keeps none of them any more.
+        let stale = running.arena.stale();
+        match running.protection {
+            Protection::Monitor => {
+                let _here = Here::new();
+                let reclaimed = done(wire, &Request::Reclaim, &[]);
+                if is_end(&reclaimed) {
+                    return self.unprotect();
+                }
+                reclaimed?;
+                // A userfaultfd leaves them read-only until the first write of each, which takes a fault to find that it may.
+                running.each_run(&stale, |run| {
+                    running.arena.populate(run);
+                    Ok(())
+                })?;
+            }
+            Protection::Guest => running.each_run(&stale, |run| running.arena.protect(run, false))?,
+            Protection::Nothing => {}
         }
+        running.arena.reclaimed(&stale);
+        Ok(())
+    }
+
+    /// The monitor is gone: its protection went with it, and that of the guest has no meaning.
+    fn unprotect(&mut self) -> Result<(), VmmError> {
+        let Some(Running { arena, protection, .. }) = &mut self.running else { return Ok(()) };
+        if std::mem::replace(protection, Protection::Nothing) == Protection::Guest {
+            arena.protect(0..arena.frames(), false)?;
+        }
+        arena.unprotected();
         Ok(())
     }
 }
@@ -353,40 +380,26 @@ fn ranges(blocks: &[u64]) -> Vec<Range<u64>> {
     ranges
 }
 
-impl OwnProtection {
-    fn protect(&self, arena: &Arc<Arena>, tuples: &[Tuple]) -> Result<(), VmmError> {
-        let mut frames: Vec<u32> = tuples.iter().map(|(_, frame)| *frame).collect();
-        runs(&mut frames).try_for_each(|run| arena.protect(run, true))
-    }
-
-    /// The monitor keeps these from now on: lets the frames in whose place they are be written again.
-    fn take(
-        &mut self,
-        arena: &Arc<Arena>,
-        number: u32,
-        tuples: &[Tuple],
-        freed: &[Range<u64>],
-    ) -> Result<(), VmmError> {
-        let mut released = Vec::new();
-        self.places.retain(|block, (frame, _)| {
-            let is_freed = freed.iter().any(|range| range.contains(block));
-            released.extend(is_freed.then_some(*frame));
-            !is_freed
-        });
-        for &(block, frame) in tuples {
-            let old = self.places.insert(block, (frame, number));
-            released.extend(old.map(|(old, _)| old).filter(|old| *old != frame));
+impl Running {
+    /// The frames of a commit are read-only from now on: by this process, or soon by the monitor.
+    fn protect(&self, tuples: &[Tuple]) -> Result<(), VmmError> {
+        if self.protection == Protection::Nothing {
+            return Ok(());
         }
-        runs(&mut released).try_for_each(|run| arena.protect(run, false))
+        let frames = || tuples.iter().map(|(_, frame)| *frame);
+        self.arena.committed(frames());
+        if self.protection == Protection::Guest {
+            let mut all = Frames::none(self.arena.frames());
+            frames().for_each(|frame| {
+                all.insert(frame);
+            });
+            self.each_run(&all, |run| self.arena.protect(run, true))?;
+        }
+        Ok(())
     }
 
-    fn let_go(&mut self, arena: &Arc<Arena>, next: u32) -> Result<(), VmmError> {
-        let mut released = Vec::new();
-        self.places.retain(|_, (frame, number)| {
-            let is_gone = (number.wrapping_sub(next) as i32) < 0;
-            released.extend(is_gone.then_some(*frame));
-            !is_gone
-        });
-        runs(&mut released).try_for_each(|run| arena.protect(run, false))
+    fn each_run(&self, frames: &Frames, work: impl FnMut(Range<u32>) -> Result<(), VmmError>) -> Result<(), VmmError> {
+        let none = Frames::none(self.arena.frames());
+        frames.runs_without(&none, 0..frames.words().len()).into_iter().try_for_each(work)
     }
 }

@@ -5,8 +5,9 @@
 //! | file | role |
 //! |---|---|
 //! | `shared` | memory files, which both sides share |
-//! | `arena` | the frames of a guest: pages of its shared memory, in use or free |
-//! | `mapping` | the mapped bytes of an arena |
+//! | `frames` | sets of frames |
+//! | `arena` | the frames of a guest: pages of its shared memory, in use, free, or free when they are reclaimed |
+//! | `mapping` | shared memory that is mapped |
 //! | `userfault` | write protection of a guest's memory through its userfaultfd |
 //! | `wire` | the messages between a guest and the monitor, with descriptors |
 //! | `ring` | the ring in which a guest puts the tuples of a commit |
@@ -30,6 +31,7 @@
 mod arena;
 mod error;
 mod event;
+mod frames;
 mod guest;
 mod keeper;
 mod mapping;

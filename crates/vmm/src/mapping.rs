@@ -1,10 +1,11 @@
-//! The mapped bytes of an arena.
+//! Shared memory that is mapped.
 
 use crate::error::{VmmError, cannot};
 use crate::shared::Shared;
 use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags, madvise, mmap, mprotect, munmap};
 use std::ops::Range;
 use std::ptr::NonNull;
+use std::sync::atomic::AtomicU64;
 
 /// Memory that is mapped to be read and written, and not inherited by forked processes.
 #[derive(Debug)]
@@ -50,6 +51,16 @@ impl Mapping {
         self.bytes as u64
     }
 
+    /// Its words, which the other process may change meanwhile.
+    pub fn words(&self) -> &[AtomicU64] {
+        #[allow(unsafe_code, reason = "a slice of the mapping")]
+        // SAFETY: the mapping is of whole pages, and lives as long as `self`; its size is sealed. Atomics may be shared, also
+        // with another process. No slice of bytes is taken of a mapping that is used so.
+        unsafe {
+            std::slice::from_raw_parts(self.start.as_ptr().cast(), self.bytes / size_of::<AtomicU64>())
+        }
+    }
+
     fn place(&self, range: &Range<usize>) -> *mut u8 {
         assert!(range.start <= range.end && range.end <= self.bytes, "{range:?} of a mapping of {} bytes", self.bytes);
         self.start.as_ptr().wrapping_add(range.start)
@@ -78,6 +89,15 @@ impl Mapping {
         let place = self.place(&range);
         // SAFETY: `place` has checked the range, which is mapped as long as `self` lives; the rest is the caller's promise.
         unsafe { std::slice::from_raw_parts_mut(place, range.len()) }
+    }
+
+    /// Has the kernel find the pages of a range now, so that a write needs no fault.
+    pub fn populate(&self, range: Range<usize>) {
+        let place = self.place(&range);
+        #[allow(unsafe_code, reason = "an advice on the mapping")]
+        // SAFETY: the range is a part of the mapping. Without it, which older kernels refuse, the first write of each page
+        // takes a fault.
+        let _ = unsafe { madvise(place.cast(), range.len(), Advice::LinuxPopulateWrite) };
     }
 
     /// Lets a range be read only, or be written again.

@@ -2,61 +2,81 @@
 //! it.
 
 use crate::error::VmmError;
+use crate::mapping::Mapping;
 use crate::shared::Shared;
 use std::ops::Range;
 use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Bytes of the ring that a guest makes.
-pub(crate) const RING_BYTES: u64 = 1 << 20;
 /// Bytes of a tuple, and of a range.
 const ENTRY_BYTES: usize = 16;
+/// The entries of a ring.
+pub(crate) const RING: usize = 1 << 16;
 /// The most entries that a part of a commit has.
-pub(crate) const ENTRIES: usize = RING_BYTES as usize / ENTRY_BYTES / 2;
+pub(crate) const ENTRIES: usize = RING / 2;
 
 /// A block, and the frame in which it is.
 pub(crate) type Tuple = (u64, u32);
 
-/// The writing end.
+/// An end of the ring. Its messages order what both ends do with the memory.
 #[derive(Debug)]
 pub(crate) struct Ring {
-    shared: Shared,
-    head: u64,
-}
-
-fn entry(first: u64, second: u64) -> [u8; ENTRY_BYTES] {
-    let mut bytes = [0; ENTRY_BYTES];
-    bytes[..8].copy_from_slice(&first.to_le_bytes());
-    bytes[8..].copy_from_slice(&second.to_le_bytes());
-    bytes
+    mapping: Mapping,
+    /// The entry that is written next, at the writing end.
+    head: usize,
 }
 
 impl Ring {
-    pub fn new() -> Result<Ring, VmmError> {
-        Ok(Ring { shared: Shared::new("flashpath ring", RING_BYTES)?, head: 0 })
+    /// The writing end of a new ring, and its memory file, for the other end.
+    pub fn new() -> Result<(Ring, Shared), VmmError> {
+        let shared = Shared::new("flashpath ring", (RING * ENTRY_BYTES) as u64)?;
+        Ok((Ring { mapping: Mapping::of(&shared)?, head: 0 }, shared))
     }
 
-    pub fn shared(&self) -> &Shared {
-        &self.shared
+    /// The reading end of a ring that a guest has passed.
+    pub fn received(descriptor: OwnedFd) -> Result<Ring, VmmError> {
+        let shared = Shared::received(descriptor, (RING * ENTRY_BYTES) as u64, false)?;
+        Ok(Ring { mapping: Mapping::of(&shared)?, head: 0 })
+    }
+
+    /// The numbers of the entries from a place on, round the end.
+    fn entries(&self, at: usize) -> impl Iterator<Item = &[AtomicU64; 2]> {
+        let (entries, _) = self.mapping.words().as_chunks::<2>();
+        entries[at..].iter().chain(entries)
     }
 
     /// Puts entries into it, and answers their place. The monitor has taken all that were put there before.
-    pub fn put(&mut self, tuples: &[Tuple], ranges: &[Range<u64>]) -> Result<u64, VmmError> {
+    pub fn put(&mut self, tuples: &[Tuple], ranges: &[Range<u64>]) -> u32 {
         let count = tuples.len() + ranges.len();
         assert!(count <= ENTRIES, "{count} entries at once, of at most {ENTRIES}");
-        let mut bytes = written(tuples);
-        ranges.iter().for_each(|range| bytes.extend(entry(range.start, range.end)));
-        let at = self.head;
-        let first = bytes.len().min((RING_BYTES - at) as usize);
-        self.shared.write(at, &bytes[..first])?;
-        self.shared.write(0, &bytes[first..])?;
-        self.head = (at + bytes.len() as u64) % RING_BYTES;
-        Ok(at)
+        let tuples = tuples.iter().map(|(block, frame)| (*block, u64::from(*frame)));
+        let all = tuples.chain(ranges.iter().map(|range| (range.start, range.end)));
+        for ([first, second], entry) in self.entries(self.head).zip(all) {
+            first.store(entry.0, Ordering::Relaxed);
+            second.store(entry.1, Ordering::Relaxed);
+        }
+        let at = self.head as u32;
+        self.head = (self.head + count) % RING;
+        at
+    }
+
+    /// Copies entries out of it: tuples, and ranges behind them.
+    pub fn take(&self, at: u32, tuples: u32, ranges: u32) -> Result<(Vec<Tuple>, Vec<Range<u64>>), VmmError> {
+        let (at, tuples, ranges) = (at as usize, tuples as usize, ranges as usize);
+        if at >= RING || tuples.saturating_add(ranges) > ENTRIES {
+            let why = format!("{tuples} tuples and {ranges} ranges at entry {at} of a ring of {RING}");
+            return Err(VmmError::Protocol(why));
+        }
+        let read = |[first, second]: &[AtomicU64; 2]| (first.load(Ordering::Relaxed), second.load(Ordering::Relaxed));
+        let mut entries = self.entries(at).map(read);
+        let tuples = entries.by_ref().take(tuples).map(tuple).collect::<Result<_, _>>()?;
+        Ok((tuples, entries.take(ranges).map(|(start, end)| start..end).collect()))
     }
 }
 
-/// Tuples as they are in a ring, or in a list.
+/// Tuples as they are in a list.
 pub(crate) fn written(tuples: &[Tuple]) -> Vec<u8> {
-    tuples.iter().flat_map(|(block, frame)| entry(*block, u64::from(*frame))).collect()
+    tuples.iter().flat_map(|(block, frame)| [*block, u64::from(*frame)]).flat_map(u64::to_le_bytes).collect()
 }
 
 /// The tuples of a list that the monitor has passed.
@@ -78,43 +98,23 @@ fn tuple((block, frame): (u64, u64)) -> Result<Tuple, VmmError> {
     Ok((block, frame))
 }
 
-/// Copies entries out of a guest's ring: tuples, and ranges behind them.
-pub(crate) fn take(
-    shared: &Shared,
-    at: u64,
-    tuples: usize,
-    ranges: usize,
-) -> Result<(Vec<Tuple>, Vec<Range<u64>>), VmmError> {
-    let size = shared.bytes();
-    let count = tuples.saturating_add(ranges);
-    if at >= size || count > ENTRIES || (count * ENTRY_BYTES) as u64 > size {
-        let why = format!("{tuples} tuples and {ranges} ranges at {at} of a ring of {size} bytes");
-        return Err(VmmError::Protocol(why));
-    }
-    let mut bytes = vec![0; count * ENTRY_BYTES];
-    let first = bytes.len().min((size - at) as usize);
-    shared.read(at, &mut bytes[..first])?;
-    shared.read(0, &mut bytes[first..])?;
-    let mut entries = bytes.chunks_exact(ENTRY_BYTES).map(entry_of);
-    let tuples = entries.by_ref().take(tuples).map(tuple).collect::<Result<_, _>>()?;
-    Ok((tuples, entries.map(|(start, end)| start..end).collect()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::fd::AsFd;
 
     #[test]
     fn entries_go_round_and_come_out_as_they_were_put_in() {
-        let mut ring = Ring::new().unwrap();
+        let (mut ring, shared) = Ring::new().unwrap();
+        let other = Ring::received(shared.descriptor().as_fd().try_clone_to_owned().unwrap()).unwrap();
         for round in 0..7_u64 {
             let tuples: Vec<Tuple> = (0..20_000).map(|number| (number * 7 + round, number as u32)).collect();
             let ranges = [round..round + 5, 9..10];
-            let at = ring.put(&tuples, &ranges).unwrap();
-            assert_eq!(take(ring.shared(), at, tuples.len(), 2).unwrap(), (tuples, ranges.to_vec()), "{round}");
+            let at = ring.put(&tuples, &ranges);
+            assert_eq!(other.take(at, 20_000, 2).unwrap(), (tuples, ranges.to_vec()), "{round}");
         }
-        for (at, tuples, ranges) in [(RING_BYTES, 1, 0), (0, ENTRIES, 1), (0, usize::MAX, usize::MAX)] {
-            assert!(take(ring.shared(), at, tuples, ranges).is_err());
+        for (at, tuples, ranges) in [(RING as u32, 1, 0), (0, ENTRIES as u32, 1), (0, u32::MAX, u32::MAX)] {
+            assert!(other.take(at, tuples, ranges).is_err());
         }
     }
 }

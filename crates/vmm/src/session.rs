@@ -8,7 +8,7 @@ use crate::error::{VmmError, cannot};
 use crate::event::Event;
 use crate::keeper::{Keeper, Volume};
 use crate::peer::Peer;
-use crate::ring::{self, Tuple};
+use crate::ring::{self, Ring, Tuple};
 use crate::shared::Shared;
 use crate::spill;
 use crate::table::Table;
@@ -41,7 +41,7 @@ pub(crate) struct Common {
 /// A guest that commits.
 struct Running {
     uuid: [u8; 16],
-    ring: Shared,
+    ring: Ring,
     /// The address of its first frame.
     start: u64,
     userfault: Option<Arc<Userfault>>,
@@ -114,6 +114,7 @@ impl Session {
                 Request::Begin(begin) => self.begin(begin, descriptors)?,
                 Request::Commit(commit) => self.commit(commit)?,
                 Request::LetGo { next } => self.let_go(next)?,
+                Request::Reclaim => self.reclaim()?,
                 Request::End => self.end()?,
             }
         }
@@ -170,7 +171,7 @@ impl Session {
         let mut next = || descriptors.next().ok_or_else(|| VmmError::Protocol("a descriptor is missing".to_string()));
         let memory_bytes = u64::from(begin.frames) * FRAME_BYTES as u64;
         let memory = Arc::new(Shared::received(next()?, memory_bytes, true)?);
-        let ring = Shared::received(next()?, begin.ring_bytes, false)?;
+        let ring = Ring::received(next()?)?;
         let userfault = match begin.protection {
             Protection::Monitor => Some(Arc::new(Userfault::received(next()?))),
             Protection::Guest | Protection::Nothing => None,
@@ -208,7 +209,7 @@ impl Session {
         follow(commit.processor);
         let most = self.common.most_blocks as usize;
         let running = self.running.as_mut().ok_or_else(not_begun)?;
-        let (tuples, freed) = ring::take(&running.ring, commit.at, commit.tuples as usize, commit.ranges as usize)?;
+        let (tuples, freed) = running.ring.take(commit.at, commit.tuples, commit.ranges)?;
         if running.tuples.is_empty() && running.freed.is_empty() {
             (running.tuples, running.freed) = (tuples, freed);
         } else {
@@ -223,22 +224,24 @@ impl Session {
             let (tuples, freed) = (std::mem::take(&mut running.tuples), std::mem::take(&mut running.freed));
             let (uuid, keeper) = (running.uuid, &self.common.keeper);
             let checked = keeper.with(uuid, |kept| kept.table.check(commit.number, tuples, freed));
-            let mut checked = checked.ok_or_else(not_begun)?.map_err(VmmError::Refused)?;
+            let checked = checked.ok_or_else(not_begun)?.map_err(VmmError::Refused)?;
             // Nobody changes a frame between this and the commit: the guest waits, and shares them with nobody.
-            running.protect(&mut checked.new_frames, true)?;
-            let released = keeper.with(uuid, |kept| kept.table.apply(checked));
-            running.protect(&mut released.ok_or_else(not_begun)?, false)?;
+            running.protect(&checked.unprotected, true)?;
+            keeper.with(uuid, |kept| kept.table.apply(checked)).ok_or_else(not_begun)?;
         }
         self.answer(&Answer::Done)
     }
 
     fn let_go(&mut self, next: u32) -> Result<(), VmmError> {
         let uuid = self.held.ok_or_else(not_begun)?;
-        let released = self.common.keeper.with(uuid, |kept| kept.table.let_go(next));
-        let mut released = released.ok_or_else(not_begun)?;
-        if let Some(running) = &self.running {
-            running.protect(&mut released, false)?;
-        }
+        self.common.keeper.with(uuid, |kept| kept.table.let_go(next)).ok_or_else(not_begun)?;
+        self.answer(&Answer::Done)
+    }
+
+    fn reclaim(&mut self) -> Result<(), VmmError> {
+        let running = self.running.as_ref().ok_or_else(not_begun)?;
+        let reclaimed = self.common.keeper.with(running.uuid, |kept| kept.table.reclaim());
+        running.protect(&reclaimed.ok_or_else(not_begun)?, false)?;
         self.answer(&Answer::Done)
     }
 
@@ -280,21 +283,12 @@ fn follow(processor: u32) {
 }
 
 impl Running {
-    /// Protects frames, or lets them be written again, runs of neighbours at once.
-    fn protect(&self, frames: &mut [u32], is_read_only: bool) -> Result<(), VmmError> {
+    /// Protects frames, or lets them be written again.
+    fn protect(&self, frames: &[Range<u32>], is_read_only: bool) -> Result<(), VmmError> {
         let Some(userfault) = &self.userfault else { return Ok(()) };
-        for run in runs(frames) {
-            let bytes = |frame: u32| self.start + u64::from(frame) * FRAME_BYTES as u64;
-            userfault.protect(bytes(run.start)..bytes(run.end), is_read_only)?;
-        }
-        Ok(())
+        let bytes = |frame: u32| self.start + u64::from(frame) * FRAME_BYTES as u64;
+        frames.iter().try_for_each(|run| userfault.protect(bytes(run.start)..bytes(run.end), is_read_only))
     }
-}
-
-/// Runs of neighbours among numbers, which are sorted.
-pub(crate) fn runs(numbers: &mut [u32]) -> impl Iterator<Item = Range<u32>> + '_ {
-    numbers.sort_unstable();
-    numbers.chunk_by(|one, next| one + 1 == *next).map(|run| run[0]..run[run.len() - 1] + 1)
 }
 
 /// What a thread watches of a guest.

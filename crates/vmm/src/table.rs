@@ -1,7 +1,8 @@
 //! The tuples that the monitor keeps of a volume: the frame of each block that is committed and not home.
 
+use crate::frames::{Frames, WORD};
 use crate::ring::Tuple;
-use rustc_hash::{FxHashMap, FxHashSet};
+use foldhash::{HashMap, HashSet};
 use std::ops::Range;
 
 /// The newest tuple of a block.
@@ -15,11 +16,14 @@ struct Place {
 /// The tuples of a volume.
 #[derive(Debug)]
 pub(crate) struct Table {
-    places: FxHashMap<u64, Place>,
-    /// A bit for each frame that is kept.
-    kept: Vec<u64>,
-    /// A bit for each frame that was seen in the commit that is checked; all are clear between two checks.
-    seen: Vec<u64>,
+    /// Its hash has a secret: a guest that chooses its block numbers cannot make them collide, and the monitor slow.
+    places: HashMap<u64, Place>,
+    /// Frames that are kept.
+    kept: Frames,
+    /// Frames that are kept, or were and have not been reclaimed: the guest cannot write to them.
+    protected: Frames,
+    /// Frames of the commit that is checked; none between two checks.
+    seen: Frames,
     /// The volume's blocks.
     blocks: u64,
     frames: u32,
@@ -32,27 +36,18 @@ pub(crate) struct Checked {
     number: u32,
     tuples: Vec<Tuple>,
     freed: Vec<Range<u64>>,
-    /// Frames that are kept from then on, and were not.
-    pub new_frames: Vec<u32>,
-}
-
-/// True if the bit of a frame is set.
-fn is_in(frames: &[u64], frame: u32) -> bool {
-    frames[frame as usize / 64] & 1 << (frame % 64) != 0
-}
-
-fn set(frames: &mut [u64], frame: u32, is_set: bool) {
-    let (word, bit) = (&mut frames[frame as usize / 64], 1 << (frame % 64));
-    *word = if is_set { *word | bit } else { *word & !bit };
+    /// Its frames that are not protected.
+    pub unprotected: Vec<Range<u32>>,
 }
 
 impl Table {
     /// Keeps nothing: the next transaction is `first`.
     pub fn new(blocks: u64, frames: u32, most: u32, first: u32) -> Table {
-        let kept = vec![0; frames.div_ceil(64) as usize];
+        let kept = Frames::none(frames);
         Table {
-            places: FxHashMap::default(),
+            places: HashMap::default(),
             seen: kept.clone(),
+            protected: kept.clone(),
             kept,
             blocks,
             frames,
@@ -63,15 +58,19 @@ impl Table {
 
     /// Looks at a commit before anything is changed.
     pub fn check(&mut self, number: u32, tuples: Vec<Tuple>, freed: Vec<Range<u64>>) -> Result<Checked, String> {
+        let frames = || tuples.iter().map(|(_, frame)| *frame).filter(|frame| *frame < self.frames);
+        let words = match (frames().min(), frames().max()) {
+            (Some(first), Some(last)) => (first / WORD) as usize..(last / WORD) as usize + 1,
+            _ => 0..0,
+        };
         let looked = self.look(number, &tuples, &freed);
-        for (_, frame) in tuples.iter().filter(|(_, frame)| *frame < self.frames) {
-            set(&mut self.seen, *frame, false);
-        }
-        looked.map(|new_frames| Checked { number, tuples, freed, new_frames })
+        let unprotected = self.seen.runs_without(&self.protected, words.clone());
+        self.seen.clear(words);
+        looked.map(|()| Checked { number, tuples, freed, unprotected })
     }
 
-    /// The frames that a commit keeps anew.
-    fn look(&mut self, number: u32, tuples: &[Tuple], freed: &[Range<u64>]) -> Result<Vec<u32>, String> {
+    /// Says what is wrong with a commit, and puts its frames into `seen`.
+    fn look(&mut self, number: u32, tuples: &[Tuple], freed: &[Range<u64>]) -> Result<(), String> {
         let expected = self.last.wrapping_add(1);
         if number != expected {
             return Err(format!("transaction {number} was committed, and {expected} is the next"));
@@ -81,90 +80,80 @@ impl Table {
         }
         // Guests send blocks in ascending order, of which none is twice.
         let is_ascending = tuples.is_sorted_by(|(one, _), (next, _)| one < next);
-        let mut blocks = FxHashSet::default();
-        let mut new_frames = Vec::with_capacity(tuples.len());
+        let mut blocks = HashSet::default();
         let mut more = 0;
         for &(block, frame) in tuples {
             if block >= self.blocks || frame >= self.frames {
                 let (all, frames) = (self.blocks, self.frames);
                 return Err(format!("block {block} in frame {frame}: there are {all} blocks and {frames} frames"));
             }
-            if !is_ascending && !blocks.insert(block) || is_in(&self.seen, frame) {
+            if !is_ascending && !blocks.insert(block) || !self.seen.insert(frame) {
                 return Err(format!("block {block} or frame {frame} is twice in transaction {number}"));
             }
-            set(&mut self.seen, frame, true);
             let old = self.places.get(&block);
             more += usize::from(old.is_none());
-            if old.is_none_or(|place| place.frame != frame) {
-                if is_in(&self.kept, frame) {
-                    return Err(format!("block {block} in frame {frame}, which is kept for another block"));
-                }
-                new_frames.push(frame);
+            if old.is_none_or(|place| place.frame != frame) && self.kept.contains(frame) {
+                return Err(format!("block {block} in frame {frame}, which is kept for another block"));
             }
         }
         if self.places.len() + more > self.most as usize {
             let (kept, most) = (self.places.len(), self.most);
             return Err(format!("{more} blocks more than {kept}: at most {most} of a volume are kept"));
         }
-        Ok(new_frames)
+        Ok(())
     }
 
-    /// Takes a commit, and answers the frames that are kept no longer.
-    pub fn apply(&mut self, commit: Checked) -> Vec<u32> {
-        let mut released = Vec::new();
+    /// Takes a commit, whose frames are protected.
+    pub fn apply(&mut self, commit: Checked) {
         for range in &commit.freed {
             // A range may be longer than the table.
             if range.end - range.start > self.places.len() as u64 {
-                self.drop_if(&mut released, |block, _| range.contains(&block));
+                self.drop_if(|block, _| range.contains(&block));
             } else {
-                range.clone().for_each(|block| {
-                    self.drop_one(&mut released, block);
-                });
+                range.clone().for_each(|block| self.drop_one(block));
             }
         }
         for &(block, frame) in &commit.tuples {
-            set(&mut self.kept, frame, true);
-            let old = self.places.insert(block, Place { frame, number: commit.number });
-            if let Some(old) = old.filter(|old| old.frame != frame) {
-                self.release(&mut released, old.frame);
+            if let Some(old) = self.places.insert(block, Place { frame, number: commit.number }) {
+                self.kept.remove(old.frame);
             }
+            self.kept.insert(frame);
+            self.protected.insert(frame);
         }
         self.last = commit.number;
-        released
     }
 
-    /// Keeps blocks of transactions before `next` no longer, and answers their frames.
-    pub fn let_go(&mut self, next: u32) -> Vec<u32> {
-        let mut released = Vec::new();
-        self.drop_if(&mut released, |_, number| (number.wrapping_sub(next) as i32) < 0);
-        released
+    /// Keeps blocks of transactions before `next` no longer.
+    pub fn let_go(&mut self, next: u32) {
+        self.drop_if(|_, number| (number.wrapping_sub(next) as i32) < 0);
     }
 
-    fn drop_if(&mut self, released: &mut Vec<u32>, is_gone: impl Fn(u64, u32) -> bool) {
-        let from = released.len();
-        self.places.retain(|block, place| {
+    /// Frames that are kept no longer: the guest may write to them again.
+    pub fn reclaim(&mut self) -> Vec<Range<u32>> {
+        let reclaimed = self.protected.runs_without(&self.kept, 0..self.kept.words().len());
+        self.protected.clone_from(&self.kept);
+        reclaimed
+    }
+
+    fn drop_if(&mut self, is_gone: impl Fn(u64, u32) -> bool) {
+        let Table { places, kept, .. } = self;
+        places.retain(|block, place| {
             let is_gone = is_gone(*block, place.number);
-            released.extend(is_gone.then_some(place.frame));
+            if is_gone {
+                kept.remove(place.frame);
+            }
             !is_gone
         });
-        for frame in &released[from..] {
-            set(&mut self.kept, *frame, false);
-        }
         // What a full table took is given back when little is left.
-        if self.places.capacity() > 4 * self.places.len().max(1024) {
-            self.places.shrink_to(2 * self.places.len());
+        if places.capacity() > 4 * places.len().max(1024) {
+            places.shrink_to(2 * places.len());
         }
     }
 
-    fn drop_one(&mut self, released: &mut Vec<u32>, block: u64) {
+    fn drop_one(&mut self, block: u64) {
         if let Some(place) = self.places.remove(&block) {
-            self.release(released, place.frame);
+            self.kept.remove(place.frame);
         }
-    }
-
-    fn release(&mut self, released: &mut Vec<u32>, frame: u32) {
-        set(&mut self.kept, frame, false);
-        released.push(frame);
     }
 
     /// All tuples, by block.
@@ -197,7 +186,7 @@ impl Table {
     pub fn memory_bytes(&self) -> usize {
         // Of the hash table: seven of eight places may be taken, and each has a byte of its hash.
         let places = (self.places.capacity() * 8 / 7).next_power_of_two();
-        places * (size_of::<(u64, Place)>() + 1) + 2 * self.kept.len() * 8
+        places * (size_of::<(u64, Place)>() + 1) + 3 * self.kept.memory_bytes()
     }
 }
 
@@ -206,24 +195,28 @@ impl Table {
 mod tests {
     use super::*;
 
-    fn commit(table: &mut Table, number: u32, tuples: &[Tuple], freed: &[Range<u64>]) -> Vec<u32> {
+    /// Answers the frames that are to be protected.
+    fn commit(table: &mut Table, number: u32, tuples: &[Tuple], freed: &[Range<u64>]) -> Vec<Range<u32>> {
         let checked = table.check(number, tuples.to_vec(), freed.to_vec()).unwrap_or_else(|why| panic!("{why}"));
-        table.apply(checked)
+        let unprotected = checked.unprotected.clone();
+        table.apply(checked);
+        unprotected
     }
 
     #[test]
     fn the_newest_frame_of_a_block_is_kept_until_it_is_let_go_or_freed() {
         let mut table = Table::new(1000, 128, 100, u32::MAX);
-        assert!(commit(&mut table, u32::MAX, &[(7, 1), (8, 2), (900, 3)], &[]).is_empty());
-        assert_eq!(commit(&mut table, 0, &[(7, 4), (9, 5)], &[]), [1], "the older frame of block 7");
+        assert_eq!(commit(&mut table, u32::MAX, &[(7, 1), (8, 2), (900, 3)], &[]), [1..4]);
+        assert_eq!(commit(&mut table, 0, &[(7, 4), (9, 5)], &[]), [4..6]);
         assert_eq!(table.tuples(), [(7, 4), (8, 2), (9, 5), (900, 3)]);
         assert_eq!(table.block_in(5), Some(9));
-        let mut released = table.let_go(0);
-        released.sort_unstable();
-        assert_eq!((released, table.tuples()), (vec![2, 3], vec![(7, 4), (9, 5)]));
-        assert_eq!(commit(&mut table, 1, &[(7, 4)], &[9..10]), [5], "7 is committed again as it was");
-        assert_eq!(commit(&mut table, 2, &[(3, 1)], &[0..1000]), [4], "all that was there is freed");
-        assert_eq!((table.tuples(), table.last()), (vec![(3, 1)], 2));
+        assert_eq!(table.reclaim(), [1..2], "the older frame of block 7");
+        table.let_go(0);
+        assert_eq!((table.tuples(), table.reclaim()), (vec![(7, 4), (9, 5)], vec![2..4]));
+        assert_eq!(commit(&mut table, 1, &[(7, 4)], &[9..10]), [], "7 is committed again as it was");
+        assert_eq!(commit(&mut table, 2, &[(3, 5)], &[]), [], "5 was freed, and is protected still");
+        assert_eq!(commit(&mut table, 3, &[(3, 1)], &[0..1000]), [1..2]);
+        assert_eq!((table.tuples(), table.last(), table.reclaim()), (vec![(3, 1)], 3, vec![4..6]));
     }
 
     #[test]
@@ -254,7 +247,7 @@ mod tests {
         for (number, first) in (0..most).step_by(1 << 10).enumerate() {
             let tuples: Vec<Tuple> = (first..first + (1 << 10)).map(|frame| (u64::from(frame) * 77, frame)).collect();
             commit(&mut table, number as u32, &tuples, &[]);
-            let bytes = table.memory_bytes() - 2 * most as usize / 8;
+            let bytes = table.memory_bytes() - 3 * most as usize / 8;
             assert!(bytes <= 64 * table.len(), "{bytes} bytes for {} blocks", table.len());
         }
     }

@@ -5,15 +5,16 @@ use crate::error::{VmmError, cannot};
 use rustix::io::{Errno, IoSlice, IoSliceMut};
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer, SendAncillaryMessage,
-    SendFlags, recvmsg, sendmsg, sockopt,
+    SendFlags, recvmsg, send, sendmsg, sockopt,
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::mem::MaybeUninit;
 use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// The version of this protocol.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// The longest message.
 const LONGEST: usize = 16 << 10;
 /// The most descriptors beside a message.
@@ -43,6 +44,8 @@ pub enum Request {
     Commit(Commit),
     /// Keeps blocks of transactions before this one no longer.
     LetGo { next: u32 },
+    /// Lets all frames be written again that are kept no longer.
+    Reclaim,
     /// Keeps nothing of the volume any more.
     End,
 }
@@ -60,7 +63,6 @@ pub struct Begin {
     pub frames: u32,
     /// The address of the first frame in the guest.
     pub start: u64,
-    pub ring_bytes: u64,
     pub protection: Protection,
     /// The volume's path, and the directory in which it is read.
     pub path: String,
@@ -71,8 +73,8 @@ pub struct Begin {
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Commit {
     pub number: u32,
-    /// Their place in the ring.
-    pub at: u64,
+    /// Their first entry in the ring.
+    pub at: u32,
     pub tuples: u32,
     pub ranges: u32,
     /// The last part: the commit is done.
@@ -108,21 +110,25 @@ pub struct KeptMemory {
 
 /// An end of a connection.
 #[derive(Debug)]
-pub(crate) struct Wire(OwnedFd);
+pub(crate) struct Wire {
+    socket: OwnedFd,
+    /// Where messages are received.
+    buffer: Mutex<Box<[u8]>>,
+}
 
 impl Wire {
     pub fn of(socket: OwnedFd) -> Wire {
-        Wire(socket)
+        Wire { socket, buffer: Mutex::new(vec![0; LONGEST].into()) }
     }
 
     pub fn socket(&self) -> &OwnedFd {
-        &self.0
+        &self.socket
     }
 
     /// Waits so long for a message, and as long until one can be sent.
     pub fn set_patience(&self, receive: Option<Duration>, send: Option<Duration>) -> Result<(), VmmError> {
-        sockopt::set_socket_timeout(&self.0, sockopt::Timeout::Recv, receive)
-            .and_then(|()| sockopt::set_socket_timeout(&self.0, sockopt::Timeout::Send, send))
+        sockopt::set_socket_timeout(&self.socket, sockopt::Timeout::Recv, receive)
+            .and_then(|()| sockopt::set_socket_timeout(&self.socket, sockopt::Timeout::Send, send))
             .map_err(cannot("set the times of a socket"))
     }
 
@@ -139,7 +145,12 @@ impl Wire {
             assert!(has_room, "a message has {DESCRIPTORS} descriptors at most");
         }
         loop {
-            match sendmsg(&self.0, &[IoSlice::new(&bytes)], &mut ancillary, SendFlags::NOSIGNAL) {
+            let sent = if descriptors.is_empty() {
+                send(&self.socket, &bytes, SendFlags::NOSIGNAL)
+            } else {
+                sendmsg(&self.socket, &[IoSlice::new(&bytes)], &mut ancillary, SendFlags::NOSIGNAL)
+            };
+            match sent {
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => return Err(VmmError::Gone("it does not take messages".to_string())),
                 Err(Errno::PIPE | Errno::CONNRESET) => return Err(VmmError::Died),
@@ -151,12 +162,12 @@ impl Wire {
 
     /// Receives a message and its descriptors; `None` if the other side has closed the connection.
     pub fn receive<M: DeserializeOwned>(&self) -> Result<Option<(M, Vec<OwnedFd>)>, VmmError> {
-        let mut bytes = [0; LONGEST];
+        let mut bytes = self.buffer.lock().unwrap_or_else(PoisonError::into_inner);
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
         let mut ancillary = RecvAncillaryBuffer::new(&mut space);
         let received = loop {
             let into = &mut [IoSliceMut::new(&mut bytes)];
-            match recvmsg(&self.0, into, &mut ancillary, RecvFlags::CMSG_CLOEXEC) {
+            match recvmsg(&self.socket, into, &mut ancillary, RecvFlags::CMSG_CLOEXEC) {
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => return Err(VmmError::Gone("it has sent nothing for too long".to_string())),
                 Err(Errno::CONNRESET) => return Ok(None),

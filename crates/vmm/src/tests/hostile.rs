@@ -5,7 +5,7 @@ use crate::arena::Arena;
 use crate::event::Event;
 use crate::guest::Guest;
 use crate::monitor::{address, socket};
-use crate::ring::{ENTRIES, RING_BYTES, Ring, Tuple};
+use crate::ring::{ENTRIES, RING, Ring, Tuple};
 use crate::shared::Shared;
 use crate::userfault::Userfault;
 use crate::wire::{Answer, Begin, Commit, Protection, Request, VERSION, Wire};
@@ -22,6 +22,7 @@ const LIES: &[(&str, &str)] = &[
     ("twice", "began twice"),
     ("noise", "a message cannot be read"),
     ("a long message", "longer than"),
+    ("a reclaim before the volume", "has not begun a volume"),
     ("a commit before the volume", "has not begun a volume"),
     ("another's volume", "is mounted by process"),
     ("two volumes", "has one volume"),
@@ -88,14 +89,13 @@ fn begin(arena: &Arena, seed: u64) -> Begin {
         first: 1,
         frames: arena.frames(),
         start: arena.mapping().start(),
-        ring_bytes: RING_BYTES,
         protection: Protection::Monitor,
         path: "a path".to_string(),
         directory: "/".to_string(),
     }
 }
 
-fn committed(at: u64, tuples: usize, ranges: usize) -> Request {
+fn committed(at: u32, tuples: usize, ranges: usize) -> Request {
     let (tuples, ranges) = (tuples as u32, ranges as u32);
     Request::Commit(Commit { number: 1, at, tuples, ranges, is_last: true, processor: u32::MAX })
 }
@@ -115,6 +115,7 @@ pub fn say(lie: &str, path: &Path, seed: u64) {
             rustix::io::write(liar.0.socket(), &noise).unwrap();
             let _ = liar.0.receive::<Answer>();
         }
+        "a reclaim before the volume" => drop(Liar::greet(path).say(&Request::Reclaim, &[])),
         "a commit before the volume" => drop(Liar::greet(path).say(&committed(0, 0, 0), &[])),
         "another's volume" => drop(Liar::greet(path).say(&Request::Claim { volume: uuid(HONEST) }, &[])),
         "two volumes" => {
@@ -128,7 +129,7 @@ pub fn say(lie: &str, path: &Path, seed: u64) {
 
 fn lie_about_memory(lie: &str, liar: &Liar, seed: u64) {
     let (arena, memory) = Arena::new(64).unwrap();
-    let mut ring = Ring::new().unwrap();
+    let (mut ring, ring_memory) = Ring::new().unwrap();
     let userfault = Userfault::new(arena.mapping().start(), arena.mapping().bytes()).unwrap();
     let mut start = begin(&arena, seed);
     let open = Shared::new("open", start.frames as u64 * 4096).unwrap();
@@ -139,13 +140,13 @@ fn lie_about_memory(lie: &str, liar: &Liar, seed: u64) {
         "shorter memory" => start.frames += 1,
         _ => {}
     }
-    let descriptors = |ring: &Ring| {
+    let descriptors = || {
         let memory = match lie {
             "memory that can change" => open.descriptor().as_fd().try_clone_to_owned().unwrap(),
             "a device as memory" => device.try_clone().unwrap().into(),
             _ => memory.descriptor().as_fd().try_clone_to_owned().unwrap(),
         };
-        let tuples = ring.shared().descriptor().as_fd().try_clone_to_owned().unwrap();
+        let tuples = ring_memory.descriptor().as_fd().try_clone_to_owned().unwrap();
         let faults = match lie {
             "no userfaultfd" => device.try_clone().unwrap().into(),
             _ => userfault.as_fd().try_clone_to_owned().unwrap(),
@@ -154,7 +155,7 @@ fn lie_about_memory(lie: &str, liar: &Liar, seed: u64) {
         all.truncate(if lie == "no descriptors" { 0 } else { 3 });
         all
     };
-    let passed = descriptors(&ring);
+    let passed = descriptors();
     let passed: Vec<BorrowedFd<'_>> = passed.iter().map(AsFd::as_fd).collect();
     if !matches!(liar.say(&Request::Begin(start.clone()), &passed), Some(Answer::Done)) {
         return;
@@ -168,7 +169,7 @@ fn lie_about_memory(lie: &str, liar: &Liar, seed: u64) {
 #[allow(clippy::single_range_in_vec_init, reason = "lists of ranges")]
 fn lie_about_commits(lie: &str, liar: &Liar, ring: &mut Ring) {
     let mut commit = |tuples: &[Tuple], ranges: &[std::ops::Range<u64>], change: &dyn Fn(&mut Commit)| {
-        let at = ring.put(tuples, ranges).unwrap();
+        let at = ring.put(tuples, ranges);
         let Request::Commit(mut commit) = committed(at, tuples.len(), ranges.len()) else { unreachable!() };
         change(&mut commit);
         liar.say(&Request::Commit(commit), &[])
@@ -190,7 +191,7 @@ fn lie_about_commits(lie: &str, liar: &Liar, ring: &mut Ring) {
         }
         "another transaction" => drop(commit(&[(1, 1)], &[], &|commit| commit.number = 7)),
         "a freed block outside" => drop(commit(&[], &[5..BLOCKS + 1], &as_it_is)),
-        "a place outside of the ring" => drop(commit(&[(1, 1)], &[], &|commit| commit.at = RING_BYTES)),
+        "a place outside of the ring" => drop(commit(&[(1, 1)], &[], &|commit| commit.at = RING as u32)),
         "more than the ring" => drop(commit(&[(1, 1)], &[], &|commit| commit.tuples = u32::MAX)),
         "a commit without end" => {
             let many: Vec<Tuple> = (0..ENTRIES as u64).map(|block| (block, 1)).collect();
