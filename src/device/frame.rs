@@ -23,22 +23,22 @@ impl Frame {
         }
     }
 
-    /// The bytes to be changed in their place; `None` while others share them.
+    /// The bytes to be changed in their place; `None` while others share them, or if a monitor may still protect them.
     pub fn get_mut(&mut self) -> Option<&mut [u8]> {
         match self {
             Frame::Own(bytes) => Arc::get_mut(bytes),
-            Frame::Lent(frame) => Arc::get_mut(frame).map(ArenaFrame::bytes_mut),
+            Frame::Lent(frame) => Arc::get_mut(frame).and_then(ArenaFrame::bytes_mut),
         }
     }
 
-    /// The bytes to be changed, which are copied first while others share them. With an arena they are in one of its frames
+    /// The bytes to be changed, which are copied first if they cannot be changed in their place. With an arena they are in one of its frames
     /// from then on, if it has room.
     pub fn make_mut(&mut self, arena: Option<&Arc<Arena>>) -> &mut [u8] {
         let is_to_move = arena.is_some() && matches!(self, Frame::Own(_));
         if is_to_move || self.get_mut().is_none() {
             *self = Frame::copy_of(self, arena);
         }
-        self.get_mut().expect("nobody shares a copy yet, or it was found to be unshared")
+        self.get_mut().expect("nobody shares a copy yet, or it was found to be one")
     }
 
     /// True if both share the same memory.

@@ -15,6 +15,7 @@ use crate::mapping::Mapping;
 use crate::shared::Shared;
 use std::fmt;
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Bytes of a frame: a page, which is protected by itself. A smaller block takes a whole one.
@@ -29,9 +30,7 @@ const MANY_STALE: u32 = 1024;
 struct Allocation {
     /// A bit for each frame that is free, of the words that were used so far.
     free: Vec<u64>,
-    /// Frames that were committed, and have not been reclaimed since.
-    committed: Frames,
-    /// Those of them that are in use no longer.
+    /// Frames that are not in use, and were committed since they were reclaimed.
     stale: Frames,
     stale_count: u32,
     /// The most words.
@@ -57,7 +56,6 @@ impl Allocation {
         assert!(frames.is_multiple_of(WORD) && frames > 0, "{frames} frames are no whole words");
         Allocation {
             free: vec![u64::MAX],
-            committed: Frames::none(frames),
             stale: Frames::none(frames),
             stale_count: 0,
             most: (frames / WORD) as usize,
@@ -99,10 +97,10 @@ impl Allocation {
         round.find(|word| self.free[*word] != 0).ok_or(if is_stale { Next::Reclaim } else { Next::Nowhere })
     }
 
-    fn give_back(&mut self, frame: u32) {
+    fn give_back(&mut self, frame: u32, is_stale: bool) {
         let (word, bit) = ((frame / WORD) as usize, frame % WORD);
         assert!(self.free[word] & 1 << bit == 0 && !self.stale.contains(frame), "frame {frame} was in use");
-        if self.committed.contains(frame) {
+        if is_stale {
             self.stale.insert(frame);
             self.stale_count += 1;
         } else {
@@ -117,7 +115,6 @@ impl Allocation {
             self.stale_count -= frames.count_ones();
         }
         self.stale.remove_all(frames);
-        self.committed.remove_all(frames);
     }
 }
 
@@ -158,8 +155,9 @@ impl Arena {
     pub fn take(self: &Arc<Arena>, bytes: &[u8]) -> Option<Frame> {
         assert!(bytes.len() <= FRAME_BYTES, "{} bytes do not fit into a frame", bytes.len());
         let number = self.next()?;
-        let mut frame = Frame { arena: Arc::clone(self), number, length: bytes.len() as u32 };
-        frame.bytes_mut().copy_from_slice(bytes);
+        let arena = Arc::clone(self);
+        let mut frame = Frame { arena, number, length: bytes.len() as u32, is_committed: AtomicBool::new(false) };
+        frame.bytes_mut().expect("it is new").copy_from_slice(bytes);
         Some(frame)
     }
 
@@ -176,14 +174,6 @@ impl Arena {
         }
     }
 
-    /// These frames are read-only from now on.
-    pub(crate) fn committed(&self, frames: impl Iterator<Item = u32>) {
-        let mut allocation = self.allocation();
-        frames.for_each(|frame| {
-            allocation.committed.insert(frame);
-        });
-    }
-
     /// Frames that are read-only and not in use.
     pub(crate) fn stale(&self) -> Frames {
         self.allocation().stale.clone()
@@ -192,14 +182,6 @@ impl Arena {
     /// These, which were stale, can be written again.
     pub(crate) fn reclaimed(&self, frames: &Frames) {
         self.allocation().reclaimed(frames);
-    }
-
-    /// All frames can be written.
-    pub(crate) fn unprotected(&self) {
-        let mut allocation = self.allocation();
-        let stale = allocation.stale.clone();
-        allocation.reclaimed(&stale);
-        allocation.committed.clear(0..self.frames.div_ceil(WORD) as usize);
     }
 
     /// The number of frames.
@@ -239,6 +221,8 @@ pub struct Frame {
     arena: Arc<Arena>,
     number: u32,
     length: u32,
+    /// It is read-only as long as it is in use.
+    is_committed: AtomicBool,
 }
 
 impl Frame {
@@ -266,19 +250,26 @@ impl Frame {
         }
     }
 
-    /// Its bytes, to be changed.
-    pub fn bytes_mut(&mut self) -> &mut [u8] {
+    /// It is read-only from now on.
+    pub(crate) fn commit(&self) {
+        self.is_committed.store(true, Ordering::Relaxed);
+    }
+
+    /// Its bytes, to be changed; `None` once it was committed, whether it is kept or not.
+    pub fn bytes_mut(&mut self) -> Option<&mut [u8]> {
+        if *self.is_committed.get_mut() {
+            return None;
+        }
         #[allow(unsafe_code, reason = "a slice of the mapping")]
         // SAFETY: the frame is in use by `self` alone, which is borrowed exclusively.
-        unsafe {
-            self.arena.mapping.bytes_mut(self.range())
-        }
+        Some(unsafe { self.arena.mapping.bytes_mut(self.range()) })
     }
 }
 
 impl Drop for Frame {
     fn drop(&mut self) {
-        self.arena.allocation().give_back(self.number);
+        let is_stale = *self.is_committed.get_mut();
+        self.arena.allocation().give_back(self.number, is_stale);
     }
 }
 
@@ -295,11 +286,11 @@ mod tests {
         };
         let first: Vec<u32> = (0..100).map(|_| take(&mut allocation).unwrap()).collect();
         assert_eq!(first, (0..100).collect::<Vec<_>>());
-        (0..32).for_each(|frame| allocation.give_back(2 * frame));
+        (0..32).for_each(|frame| allocation.give_back(2 * frame, false));
         let next: Vec<u32> = (0..28 + 32).map(|_| take(&mut allocation).unwrap()).collect();
         assert_eq!(next[..28], (100..128).collect::<Vec<_>>());
         assert_eq!(next[28..], (0..64).step_by(2).collect::<Vec<_>>(), "half of the first word was free");
-        allocation.give_back(3);
+        allocation.give_back(3, false);
         assert_eq!(take(&mut allocation), Some(128), "a new word is better than a single frame");
         assert_eq!((0..127).filter_map(|_| take(&mut allocation)).count(), 127);
         assert_eq!(
@@ -315,8 +306,7 @@ mod tests {
         let stale = |allocation: &mut Allocation, frames: Range<u32>| {
             frames.for_each(|frame| {
                 assert_eq!(allocation.take(true), Next::Frame(frame));
-                allocation.committed.insert(frame);
-                allocation.give_back(frame);
+                allocation.give_back(frame, true);
             });
         };
         stale(&mut allocation, 0..MANY_STALE);
@@ -346,7 +336,9 @@ mod tests {
         assert_eq!(found, [7; 1024], "who has the memory file sees them");
         drop(frames);
         let mut frame = arena.take(&[1; FRAME_BYTES]).unwrap();
-        frame.bytes_mut()[FRAME_BYTES - 1] = 9;
+        frame.bytes_mut().unwrap()[FRAME_BYTES - 1] = 9;
         assert_eq!((frame.bytes()[0], frame.bytes()[FRAME_BYTES - 1]), (1, 9));
+        frame.commit();
+        assert!(frame.bytes_mut().is_none(), "it is read-only, and is copied");
     }
 }

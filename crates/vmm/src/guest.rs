@@ -228,12 +228,20 @@ impl State {
     ) -> Result<(), VmmError> {
         let State { wire, running } = self;
         let running = running.as_mut().ok_or_else(not_begun)?;
+        let is_protected = running.protection != Protection::Nothing;
         let frame_of = |(block, frame): (u64, Option<&Frame>)| match frame {
-            Some(frame) if frame.is_of(&running.arena) => Ok((block, frame.number())),
+            Some(frame) if frame.is_of(&running.arena) => {
+                if is_protected {
+                    frame.commit();
+                }
+                Ok((block, frame.number()))
+            }
             _ => Err(VmmError::NoFrame { block, frames: running.arena.frames() }),
         };
         let tuples: Vec<Tuple> = blocks.map(frame_of).collect::<Result<_, _>>()?;
-        running.protect(&tuples)?;
+        if running.protection == Protection::Guest {
+            running.protect(&tuples)?;
+        }
         let ranges = ranges(freed);
         let here = Here::new();
         let (mut left, mut left_ranges) = (&tuples[..], &ranges[..]);
@@ -263,10 +271,9 @@ impl State {
             Protection::Monitor => {
                 let _here = Here::new();
                 let reclaimed = done(wire, &Request::Reclaim, &[]);
-                if is_end(&reclaimed) {
-                    return self.unprotect();
+                if !is_end(&reclaimed) {
+                    reclaimed?;
                 }
-                reclaimed?;
                 // A userfaultfd leaves them read-only until the first write of each, which takes a fault to find that it may.
                 running.each_run(&stale, |run| {
                     running.arena.populate(run);
@@ -286,7 +293,6 @@ impl State {
         if std::mem::replace(protection, Protection::Nothing) == Protection::Guest {
             arena.protect(0..arena.frames(), false)?;
         }
-        arena.unprotected();
         Ok(())
     }
 }
@@ -381,21 +387,13 @@ fn ranges(blocks: &[u64]) -> Vec<Range<u64>> {
 }
 
 impl Running {
-    /// The frames of a commit are read-only from now on: by this process, or soon by the monitor.
+    /// Makes the frames of a commit read-only.
     fn protect(&self, tuples: &[Tuple]) -> Result<(), VmmError> {
-        if self.protection == Protection::Nothing {
-            return Ok(());
+        let mut frames = Frames::none(self.arena.frames());
+        for (_, frame) in tuples {
+            frames.insert(*frame);
         }
-        let frames = || tuples.iter().map(|(_, frame)| *frame);
-        self.arena.committed(frames());
-        if self.protection == Protection::Guest {
-            let mut all = Frames::none(self.arena.frames());
-            frames().for_each(|frame| {
-                all.insert(frame);
-            });
-            self.each_run(&all, |run| self.arena.protect(run, true))?;
-        }
-        Ok(())
+        self.each_run(&frames, |run| self.arena.protect(run, true))
     }
 
     fn each_run(&self, frames: &Frames, work: impl FnMut(Range<u32>) -> Result<(), VmmError>) -> Result<(), VmmError> {

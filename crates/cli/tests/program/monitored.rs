@@ -5,6 +5,7 @@ use super::serve::{Served, bench_to_mount_in, client, replay, succeeds, wait_unt
 use nix::libc;
 use std::fs::{self, File};
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
@@ -67,6 +68,34 @@ fn a_mount_goes_on_with_the_log_in_its_volume_when_its_monitor_dies() {
             assert!(!writes_later || later.is_ok_and(|bytes| bytes == [number; 9000]), "later{number}");
         }
         served.end();
+    }
+}
+
+/// Their frames are protected until they are reclaimed, which takes a thousand of them.
+#[test]
+fn blocks_that_a_checkpoint_wrote_home_are_changed_again() {
+    for protect in ["best", "mprotect"] {
+        let Some(bench) = bench() else { return };
+        let monitor = Served::monitor(&bench);
+        let place = bench.path("m");
+        let path = format!("ext:journal=vmm,data=journal/conv:image=v+monitor:socket=s,protect={protect}");
+        let served = Served::mounted(&bench, &["mount", &path, "m"]);
+        // Their inodes are in several blocks, each of which is changed again after the log was full once.
+        (0..64).for_each(|number| drop(File::create(place.join(format!("small{number}"))).unwrap()));
+        for round in 0..2_u8 {
+            (0..60).for_each(|number| write(&place, &format!("large{number}"), &[round + number; 1 << 18]));
+            for number in (0..64).step_by(8) {
+                let file = File::open(place.join(format!("small{number}"))).unwrap();
+                file.set_permissions(fs::Permissions::from_mode(0o600 + u32::from(round))).unwrap();
+                file.sync_all().unwrap();
+            }
+        }
+        for number in 0..60_u8 {
+            assert_eq!(fs::read(place.join(format!("large{number}"))).unwrap(), [1 + number; 1 << 18], "{protect}");
+        }
+        served.end();
+        monitor.end();
+        succeeds(client(&bench, "e2fsck").unwrap().args(["-fn", "v"]));
     }
 }
 
