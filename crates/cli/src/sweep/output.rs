@@ -16,7 +16,7 @@ const JOURNAL: &str = "journal";
 const NAMED: usize = 3;
 
 /// The files to write, and the figure.
-#[derive(clap::Args)]
+#[derive(clap::Args, Debug)]
 #[command(next_help_heading = "Results")]
 pub struct Outputs {
     /// Write a row for each run, with a column for each varied option and each number of its result; - is standard output
@@ -59,6 +59,20 @@ fn is_file(file: &Path) -> bool {
 }
 
 impl Outputs {
+    /// These, and those of a file where none is given.
+    pub fn completed(self, file: Outputs) -> Outputs {
+        Outputs {
+            csv: self.csv.or(file.csv),
+            parquet: self.parquet.or(file.parquet),
+            means: self.means.or(file.means),
+            report: self.report.or(file.report),
+            x: self.x.or(file.x),
+            y: self.y.or(file.y),
+            by: self.by.or(file.by),
+            journal: self.journal.or(file.journal),
+        }
+    }
+
     fn files(&self) -> Vec<(&'static str, &Path)> {
         let all =
             [("--csv", &self.csv), ("--parquet", &self.parquet), ("--means", &self.means), ("--report", &self.report)];
