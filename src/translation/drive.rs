@@ -5,7 +5,7 @@
 //! layer's map.
 
 use super::{Flash, Requests, Translation};
-use crate::device::unit_map::UnitMap;
+use crate::device::UnitMap;
 use crate::device::{
     Abilities, Account, BlockDevice, DeviceError, DriveAccount, Extent, FlashAccount, Lba, Memory, blocks_in,
     check_range,
