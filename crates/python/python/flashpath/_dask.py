@@ -11,6 +11,7 @@ says so. A sweep that ends early ends the runs that workers have begun.
 from __future__ import annotations
 
 import os
+import pickle
 import queue
 import tempfile
 import threading
@@ -156,8 +157,6 @@ def _plan_of(described: Description, files: list[bytes]) -> _native.Plan:
         if known is not None:
             return known
         if described.pickled_policies:
-            import pickle
-
             receive(pickle.loads(described.pickled_policies))
         place = tempfile.TemporaryDirectory(prefix="flashpath-")
         copies = {}
@@ -220,12 +219,31 @@ def run_points(described: Description, numbers: list[int], *files: bytes) -> lis
     return rows
 
 
-def end_session(session: str) -> None:
-    """Ends the runs of this session on this worker, within about a tenth of a second."""
+async def end_session(session: str) -> None:
+    """Ends the runs of this session on this worker, within about a tenth of a second.
+
+    A coroutine, for whose answer a client need not wait.
+    """
     _state.ended.append(session)
 
 
 # ---- On the client ----
+
+
+def _task() -> Callable[..., list[str]]:
+    """:func:`run_points`, pickled by value, as is its description.
+
+    A worker without this package could not take it otherwise: Dask would end that worker, and blame the runs.
+    """
+
+    def task(described: bytes, numbers: list[int], *files: bytes) -> list[str]:
+        import pickle
+
+        from flashpath._dask import run_points
+
+        return run_points(pickle.loads(described), numbers, *files)
+
+    return task
 
 
 def _asked_of_workers(client: Client) -> dict[str, tuple[str | None, int, int]]:
@@ -284,6 +302,7 @@ class _Tasks:
         self._described = described
         self._waiting = deque(waiting)
         self._again: deque[int] = deque()
+        self._task, self._pickled = _task(), pickle.dumps(described)
         self._files: list[Future[Any]] = []
         self.under_way: dict[Any, tuple[Future[Any], list[int]]] = {}
         self.ended: queue.SimpleQueue[Future[Any]] = queue.SimpleQueue()
@@ -337,7 +356,7 @@ class _Tasks:
         while (self._waiting or self._again) and len(self.under_way) < threads * _TASKS_PER_THREAD:
             numbers = self._next(threads)
             task = self._client.submit(
-                run_points, self._described, numbers, *self._files, pure=False, retries=0
+                self._task, self._pickled, numbers, *self._files, pure=False, retries=0
             )
             self.under_way[task.key] = (task, numbers)
             task.add_done_callback(self.ended.put)
