@@ -9,7 +9,7 @@
 //!
 //! [`figure`] holds reproduced figures of papers, [`sweep`] the results of many runs as one table.
 //!
-//! The engine fills the distributions of a result with [`LatencyHistogram`] and `wear_bins`. Each form is a function
+//! The engine fills the distributions of a result with [`LatencyHistogram`] and [`wear_bins`]. Each form is a function
 //! from results to text, without a terminal, a file or a clock. [`write_file`] writes a text to a file.
 
 mod chart;
@@ -37,8 +37,7 @@ mod translation_rows;
 
 pub use environment::{Environment, InputFile, Machine, Program, SCHEMA};
 pub use file::{WriteError, check_writable, is_special, write_file};
-pub use histogram::LatencyHistogram;
-pub(crate) use histogram::wear_bins;
+pub use histogram::{LatencyHistogram, wear_bins};
 pub use html::html;
 pub use json::{csv, json, parquet};
 pub use number::visible;

@@ -73,7 +73,7 @@ impl<T: Translation> Drive<T> {
 
     /// The same drive as one medium of several: its account lists no stations within it, and its sent blocks are those
     /// that its flash programmed.
-    pub fn as_medium(self, station: &'static str) -> Drive<T> {
+    pub fn into_medium(self, station: &'static str) -> Drive<T> {
         Drive { medium: Some(station), ..self }
     }
 

@@ -105,7 +105,7 @@ pub struct Sweep {
 
 const EXAMPLES: &str = "\
 Examples:
-    flashpath sweep uniform:writes=6x --on page:op=7%:14%:28%,victim=greedy:cost-benefit/nand:size=1G --seed 1..10 \\
+    flashpath sweep uniform:writes=12x --on page:op=7%:14%:28%,victim=greedy:cost-benefit/nand:size=1G --seed 1..10 \\
         --csv op.csv --report op.html --x page.op --y write_amplification.steady --by page.victim
     flashpath sweep study.toml --parquet study.parquet";
 

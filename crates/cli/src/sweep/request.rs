@@ -216,7 +216,7 @@ fn read_file(file: &Path) -> Result<Sweep, Failure> {
     let words = options.into_iter().chain(["--".to_string()]).chain(workloads);
     let read = OfFile::try_parse_from(words).map_err(|error| {
         let message = error.to_string();
-        let message = message.split("\n\n").next().unwrap_or_default().trim_start_matches("error: ");
+        let message = message.split("\n\n").next().unwrap_or_default().trim().trim_start_matches("error: ");
         Failure::input(format!("{name}: {message}"), None)
     })?;
     Ok(read.sweep)

@@ -275,6 +275,22 @@ fn a_description_in_a_file_is_the_same_sweep() {
 }
 
 #[test]
+fn a_figure_of_a_number_that_no_run_has_says_so() {
+    let bench = Bench::new();
+    let sweep = ["sweep", "uniform:writes=1x", "--on", PATHS, "--report", "r.html", "--journal", "j", "--y"];
+    for (column, said) in [
+        ("write_amplification.steady", "longer runs have a steady state"),
+        ("write_amplification.totl", "did you mean write_amplification.total?"),
+    ] {
+        let answer = bench.flashpath(&[&sweep[..], &[column]].concat());
+        assert!(answer.code == Some(0) && answer.stderr.contains(said), "{answer:?}");
+        assert!(read(&bench, "r.html").contains(&format!("No run has the number {column}")));
+    }
+    let answer = bench.flashpath(&[&sweep[..], &["write_amplification.total"]].concat());
+    assert!(!answer.stderr.contains("figure is empty") && read(&bench, "r.html").contains("data-name=\"sweep\""));
+}
+
+#[test]
 fn files_and_volumes_are_swept_too() {
     let bench = Bench::new();
     let path = "sfs:groups=1:4/page/nand:size=256M,timing=off";
