@@ -5,14 +5,13 @@
 # log-structured file system writes segments in order: does its cleaning cost less than the merges that it saves?
 #
 # **Run.** Skewed random writes in a file, with an fsync after every 256, on `ext` (in place, as ext4) and on `sfs`, for
-# several levels of utilization. The drive is the same.
+# several levels of utilization: a file that is never overwritten fills the volume up to the level. The drive is the same.
 
 # %%
 import json
 import os
 import shutil
 import subprocess
-import sys
 
 import flashpath
 import matplotlib.pyplot as plt
@@ -20,7 +19,8 @@ import matplotlib.pyplot as plt
 SMALL = os.environ.get("STUDY") == "small"
 SIZE, WRITES = ("256M", "128M") if SMALL else ("1G", "2G")
 FILE = 128 if SMALL else 512
-LEVELS = [0.6, 0.8] if SMALL else [0.5, 0.6, 0.7, 0.8, 0.9]
+# The file of the workload alone takes more than half of the volume.
+LEVELS = [0.6, 0.8] if SMALL else [0.6, 0.7, 0.8, 0.9]
 
 rows = []
 for level in LEVELS:
@@ -49,7 +49,8 @@ figure.savefig("sfs_or_ext4.svg")
 
 # %% [markdown]
 # **The kernel's ext4** can be put on the same drive, on a machine where this is allowed: it needs root, loop devices and
-# the program `flashpath`. It is measured in real time, so only its counts compare.
+# the program `flashpath`. It is measured in real time, so only its counts compare; and nothing else fills its volume, which
+# up to 80 % made no difference to `ext`.
 
 # %%
 program = shutil.which(os.environ.get("FLASHPATH_PROGRAM", "flashpath"))
@@ -71,17 +72,16 @@ else:
     ran = subprocess.run(
         [*command, "--on", f"kernel-ext4/fast/nand:size={SIZE}", "--json", "-", "--quiet"], capture_output=True, text=True
     )
-    if ran.returncode == 0:
-        kernel = json.loads(ran.stdout)[0]
-        print(f"ext4 of the kernel: write amplification {kernel['write_amplification']['total']:.2f}")
-    else:
-        print(f"skipped: ext4 of the kernel: {ran.stderr.strip()}", file=sys.stderr)
+    assert ran.returncode == 0, ran.stderr
+    kernel = json.loads(ran.stdout)[0]
+    print(f"ext4 of the kernel: write amplification {kernel['write_amplification']['total']:.2f}")
 
 # %% [markdown]
-# **What one learns.** FAST answers random updates with full merges, which write a whole block for a few pages. `sfs` writes
-# whole segments, for which a switch merge suffices: no page is copied by the drive. The price is cleaning, which rises with
-# utilization. A write amplification below 1 is possible: pages that are overwritten in memory before a sync are never
-# written.
+# **What one learns.** FAST answers random updates with full merges, which write a whole block for a few pages, or for pages
+# that were never written (`filler_pages`). `sfs` writes whole segments, into blocks that it has discarded: the drive copies
+# next to nothing. The price is metadata at checkpoints, and cleaning, which rises with utilization. In a nearly full volume
+# `ext` has less room to scatter the file, and its merges write fewer filler pages. A write amplification below 1 is possible:
+# pages that are overwritten in memory before a sync are never written.
 
 # %%
 total = {(level, name): value for level, name, value, _ in rows}

@@ -1,7 +1,7 @@
 //! The only randomness in the program: a generator whose sequence is the same on every machine.
 
 use rand_core::{Rng, SeedableRng};
-pub use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::Xoshiro256PlusPlus;
 
 /// A seeded generator. Each user makes its own from the run's seed and a name, so that one more draw in one place does
 /// not change the draws elsewhere.

@@ -1,7 +1,8 @@
 //! The example of a plug-in, a crate outside of this workspace, builds, passes its own tests, and runs.
 //!
 //! It is built in the target directory of this workspace, with its profile and the versions of its lock file, so that the
-//! dependencies are built once.
+//! dependencies are built once. The library itself is built again, as it is a part of another workspace there: without
+//! optimization, which takes most of the time of a build.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -18,6 +19,7 @@ fn cargo(arguments: &[&str]) -> Output {
         .arg(project.join("examples/plugin/Cargo.toml"))
         .arg("--target-dir")
         .arg(target)
+        .args(["--config", "profile.dev.package.flashpath.opt-level=0"])
         .args(rest)
         .output()
         .expect("cargo starts")

@@ -83,7 +83,7 @@ impl<L: FlashLayer> AnyLayer for L {
         ) -> Box<dyn BlockDevice> {
             let drive = Drive::new(layer.on(flash, opening.seed), offered.blocks, opening.holds.width());
             Box::new(match offered.medium {
-                Some(station) => drive.as_medium(station),
+                Some(station) => drive.into_medium(station),
                 None => drive,
             })
         }

@@ -1,7 +1,7 @@
 //! Maps of the stations at the end of a run, of a bounded number of cells.
 
 use crate::device::Account;
-use crate::device::unit_map::UnitMap;
+use crate::device::UnitMap;
 use crate::report::StationMap;
 
 /// The most cells of a map.

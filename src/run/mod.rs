@@ -158,13 +158,8 @@ fn prepare_recorded<'p>(path: &'p Path, seed: u64, waits: Option<&WaitLog>) -> R
     Ok(Prepared { path, seed, driven })
 }
 
-/// Prepares a path with a file system on top for a block workload in a file of this shape.
-pub fn prepare_file(path: &Path, seed: u64, shape: FileShape) -> Result<Prepared<'_>, OpenError> {
-    check_future_is_not_needed(path)?;
-    prepare_file_recorded(path, seed, shape, None)
-}
-
-/// The same; the devices record the waits of their operations, if there is a log.
+/// Prepares a path with a file system on top for a block workload in a file of this shape. The devices record the waits
+/// of their operations, if there is a log.
 fn prepare_file_recorded<'p>(
     path: &'p Path,
     seed: u64,

@@ -5,7 +5,7 @@
 //! layer's map.
 
 use super::{Flash, Requests, Translation};
-use crate::device::unit_map::UnitMap;
+use crate::device::UnitMap;
 use crate::device::{
     Abilities, Account, BlockDevice, DeviceError, DriveAccount, Extent, FlashAccount, Lba, Memory, blocks_in,
     check_range,
@@ -73,7 +73,7 @@ impl<T: Translation> Drive<T> {
 
     /// The same drive as one medium of several: its account lists no stations within it, and its sent blocks are those
     /// that its flash programmed.
-    pub fn as_medium(self, station: &'static str) -> Drive<T> {
+    pub fn into_medium(self, station: &'static str) -> Drive<T> {
         Drive { medium: Some(station), ..self }
     }
 

@@ -19,7 +19,7 @@ mod victim_policy;
 mod victims;
 pub mod zoned;
 
-pub use drive::{Drive, account_in_pages};
+pub(crate) use drive::{Drive, account_in_pages};
 pub use layer::FlashLayer;
 pub use request::Requests;
 pub use victim_policy::{Candidate, VictimChooser, VictimPolicy, VictimSettings};

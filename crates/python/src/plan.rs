@@ -213,10 +213,12 @@ impl Plan {
         })
     }
 
-    /// Runs run `number`, and returns it as JSON for a journal. A failure of the run is a row, too.
-    fn run_point(&self, py: Python<'_>, number: u64) -> PyResult<String> {
+    /// Runs run `number`, and returns it as JSON for a journal. A failure of the run is a row, too. `watch` is called
+    /// regularly, and ends the run by an exception.
+    #[pyo3(signature = (number, watch=None))]
+    fn run_point(&self, py: Python<'_>, number: u64, watch: Option<Py<PyAny>>) -> PyResult<String> {
         py.detach(|| {
-            let (traces, mut watch) = (self.traces()?, Watch::new(None));
+            let (traces, mut watch) = (self.traces()?, Watch::new(watch));
             policies::begin();
             let done = run_point(self.checked_point(number)?, &traces, &mut |_| watch.goes_on(|| ()));
             let _ = policies::ended();

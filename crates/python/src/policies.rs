@@ -18,7 +18,7 @@ use flashpath::fs::sfs::{self, SfsSettings};
 use flashpath::fs::station::VolumeSettings;
 use flashpath::run::{STATIONS, Station};
 use flashpath::translation::dftl::{self, DftlSettings};
-use flashpath::translation::page_level::{self, PageLevel, PageSettings, RamMap, ReadVictim};
+use flashpath::translation::page_level::{self, PageSettings, ReadVictim};
 use flashpath::translation::{Candidate, FlashLayer, VictimChooser, VictimPolicy, VictimSettings};
 use flashpath_sweep::Abandoned;
 use pyo3::exceptions::PyValueError;
@@ -104,8 +104,8 @@ fn tables_of(python: Vec<Arc<PythonPolicy>>) -> &'static Tables {
     let (page, dftl) = (with_victims(&page_level::KIND), with_victims(&dftl::KIND));
     let stations = STATIONS.iter().map(|station| match station.kind.name {
         name if name == sfs.name => Station::volume(sfs, station.below, read_sfs),
-        name if name == page.name => Station::layer::<PageWithPython>(page),
-        name if name == dftl.name => Station::layer::<DftlWithPython>(dftl),
+        name if name == page.name => Station::layer::<WithPython<PageSettings>>(page),
+        name if name == dftl.name => Station::layer::<WithPython<DftlSettings>>(dftl),
         _ => station.clone(),
     });
     let stations = Vec::leak(stations.collect());
@@ -135,41 +135,33 @@ fn read_victim(settings: &Settings) -> Result<VictimPolicy, ExpressionError> {
     Ok(VictimPolicy::Chosen(Arc::new(PythonVictimSettings(named(settings, VICTIM)))))
 }
 
-/// The options of `page`, whose victim policies may be in Python.
-#[derive(Debug)]
-struct PageWithPython(PageSettings);
+/// The options of a layer whose victim policies are rows of a table.
+trait ReadVictims: FlashLayer {
+    /// Reads them, with the victim policies of these tables.
+    fn read_from(term: &Term, geometry: &Geometry, tables: &Tables) -> Result<Self, ExpressionError>;
+}
 
-impl FlashLayer for PageWithPython {
-    type On<T: Timing + Send + 'static> = PageLevel<T, RamMap>;
-
-    fn read(term: &Term, geometry: &Geometry) -> Result<PageWithPython, ExpressionError> {
-        let tables = tables();
-        Ok(PageWithPython(PageSettings::read_with(term, geometry, tables.page, tables.victims)?))
-    }
-
-    fn written_out(&self) -> &str {
-        self.0.written_out()
-    }
-
-    fn exported_pages(&self) -> u64 {
-        self.0.exported_pages()
-    }
-
-    fn on<T: Timing + Send + 'static>(&self, flash: Nand<T>, seed: u64) -> Self::On<T> {
-        self.0.on(flash, seed)
+impl ReadVictims for PageSettings {
+    fn read_from(term: &Term, geometry: &Geometry, tables: &Tables) -> Result<PageSettings, ExpressionError> {
+        PageSettings::read_with(term, geometry, tables.page, tables.victims)
     }
 }
 
-/// The options of `dftl`, whose victim policies may be in Python.
+impl ReadVictims for DftlSettings {
+    fn read_from(term: &Term, geometry: &Geometry, tables: &Tables) -> Result<DftlSettings, ExpressionError> {
+        DftlSettings::read_with(term, geometry, tables.dftl, tables.victims)
+    }
+}
+
+/// The options of a layer, whose victim policies may be in Python.
 #[derive(Debug)]
-struct DftlWithPython(DftlSettings);
+struct WithPython<S>(S);
 
-impl FlashLayer for DftlWithPython {
-    type On<T: Timing + Send + 'static> = <DftlSettings as FlashLayer>::On<T>;
+impl<S: ReadVictims> FlashLayer for WithPython<S> {
+    type On<T: Timing + Send + 'static> = S::On<T>;
 
-    fn read(term: &Term, geometry: &Geometry) -> Result<DftlWithPython, ExpressionError> {
-        let tables = tables();
-        Ok(DftlWithPython(DftlSettings::read_with(term, geometry, tables.dftl, tables.victims)?))
+    fn read(term: &Term, geometry: &Geometry) -> Result<WithPython<S>, ExpressionError> {
+        Ok(WithPython(S::read_from(term, geometry, tables())?))
     }
 
     fn written_out(&self) -> &str {

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -142,6 +145,57 @@ def test_workers_of_another_version_are_refused(client: Client, monkeypatch: pyt
             flashpath.sweep(WORK, on=PATHS, seed=range(1, 41), client=client)
     finally:
         client.run(pretend, _native.program())
+
+
+def waits_until(holds: Callable[[], bool]) -> bool:
+    """True once this holds; false if it does not within a minute."""
+    until = time.monotonic() + 60
+    while not holds():
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+def test_workers_without_the_package_are_refused(
+    cluster: LocalCluster, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The tests find the package by PYTHONPATH.
+    without = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    if subprocess.run([sys.executable, "-c", "import flashpath"], env=without, capture_output=True).returncode == 0:
+        pytest.skip("the package is installed for all programs")
+    options = ["--no-nanny", "--nthreads", "1", "--no-dashboard", "--name", "bare"]
+    line = [sys.executable, "-m", "distributed.cli.dask_worker", cluster.scheduler_address, *options]
+    worker = subprocess.Popen(line, env=without, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        client.wait_for_workers(3)
+        with pytest.raises(flashpath.ClusterError, match=r"has no package flashpath: install the same package on all"):
+            flashpath.sweep(WORK, on=PATHS, client=client)
+        # A worker that joins later was not asked: its first task says it.
+        monkeypatch.setattr(_dask, "check_workers", lambda *_: 3)
+        with pytest.raises(flashpath.ClusterError, match=r"a worker cannot run the sweep.*flashpath"):
+            flashpath.sweep(WORK, on=PATHS, seed=range(1, 41), client=client)
+    finally:
+        worker.terminate()
+        worker.wait()
+        assert waits_until(lambda: len(client.scheduler_info()["workers"]) == 2)
+
+
+def test_an_interrupt_ends_the_runs_that_workers_have_begun(client: Client) -> None:
+    def running() -> int:
+        return sum(client.run(lambda dask_worker: len(dask_worker.active_threads)).values())
+
+    def stop(progress: flashpath.SweepProgress) -> None:
+        if running() == 2:
+            raise KeyboardInterrupt
+
+    # Runs of many minutes, as the drives do not wear out.
+    endless = "page:op=14%:28%/nand:size=128M,endurance=1000000"
+    with pytest.raises(KeyboardInterrupt):
+        flashpath.sweep("uniform:writes=1000000x", on=endless, client=client, progress=stop)
+    assert waits_until(lambda: running() == 0)
+    # The same workers do the next sweep, also with the same plan.
+    assert flashpath.sweep(WORK, on=PATHS, client=client).failed == 0
 
 
 def test_runs_that_do_not_fit_a_worker_are_refused(client: Client) -> None:

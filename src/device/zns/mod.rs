@@ -23,7 +23,8 @@ mod system;
 
 pub use settings::{KIND, ZnsSettings};
 pub use shape::ZnsShape;
-pub use system::{OpenSystemDevice, open_system_device, open_system_devices_with};
+use system::open_system_device;
+pub use system::{OpenSystemDevice, open_system_devices_with};
 
 use super::block::{blocks_in, check_range};
 use super::store::{Disk, FileDisk, ImageError, Memory};

@@ -50,7 +50,7 @@ pub use flow::{PathPicture, pictures};
 pub use hatching::Hatching;
 pub use paint::{Colour, standalone};
 pub use scale::{Axis, Scale};
-pub use style::{Dash, Marker, SeriesStyle};
+pub use style::SeriesStyle;
 pub use svg::{Anchor, Font, Svg, Width};
 pub use text::{fitted, width as text_width};
 

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | JSON, by serde | programs, and the source of the forms below |
 //! | [`markdown`] | docs/results.md, and the terminal |
-//! | [`plot`] | a figure as a file of SVG, drawn by [`chart`](super::chart) |
+//! | [`plot`] | a figure as a file of SVG, drawn by `report/chart` |
 //! | [`page`] | all of it as one HTML page |
 //!
 //! [`segments`] draws the segments of a log-structured volume, with the same bars.

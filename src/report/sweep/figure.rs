@@ -39,6 +39,11 @@ impl Figure {
         Some(Figure { x: x.to_string(), y: y.to_string(), by: by.map(str::to_string) })
     }
 
+    /// True if no run has the number of the vertical axis: the name is wrong, or the runs are too short for it.
+    pub fn is_empty(&self, groups: &[Group]) -> bool {
+        groups.iter().all(|group| !group.means.contains_key(&self.y))
+    }
+
     /// The chart. Values of the other varied options have a panel each.
     pub fn chart(&self, groups: &[Group]) -> Chart {
         let mut panels: Vec<(String, Vec<&Group>)> = Vec::new();

@@ -22,7 +22,7 @@ pub use figure::Figure;
 pub use means::{Group, groups, means};
 pub use page::page;
 pub use row::row;
-pub use statistics::{LEVEL, Mean, student_t};
+pub use statistics::Mean;
 pub use summary::table;
 
 use super::WriteError;

@@ -29,6 +29,11 @@ pub fn page(title: &str, rows: &[SweepRow], groups: &[Group], figure: &Option<Fi
 
 fn figure_of(figure: &Option<Figure>, groups: &[Group]) -> String {
     let Some(figure) = figure else { return String::new() };
+    let heading = escape(&format!("{} over {}", figure.y, figure.x));
+    if figure.is_empty(groups) {
+        let y = escape(&figure.y);
+        return format!("<section>\n<h2>{heading}</h2>\n<p>No run has the number {y}.</p>\n</section>\n");
+    }
     let has_intervals =
         groups.iter().any(|group| group.means.get(&figure.y).is_some_and(|mean| mean.half_width.is_some()));
     let caption = if has_intervals { "<p>Means over the seeds, with 95 % confidence intervals.</p>" } else { "" };
@@ -36,7 +41,6 @@ fn figure_of(figure: &Option<Figure>, groups: &[Group]) -> String {
         0 => String::new(),
         more => format!("<p>{more} more choices of options are in the table alone.</p>"),
     };
-    let heading = escape(&format!("{} over {}", figure.y, figure.x));
     format!("<section>\n<h2>{heading}</h2>\n{}{caption}{rest}</section>\n", embedded(&figure.chart(groups)))
 }
 

@@ -4,20 +4,20 @@
 //! |---|---|
 //! | `kinds` | the names, options and constructors |
 //! | `stream` | the workload: a pattern's blocks as operations |
-//! | [`pattern`] | blocks: sequential, uniform, ranked, hot and cold |
-//! | [`distribution`] | ranks: fio's zipf, pareto and normal |
-//! | [`permutation`], [`power`], [`mod@zeta`] | the mathematics of patterns and distributions |
+//! | `pattern` | blocks: sequential, uniform, ranked, hot and cold |
+//! | `distribution` | ranks: fio's zipf, pareto and normal |
+//! | `permutation`, `power`, `zeta` | the mathematics of patterns and distributions |
 //!
 //! A request is aligned to its size and lies inside the device; a remainder at the end is not addressed. The same
 //! expression, device size and seed give the same operations on every machine. A workload without requests is refused.
 
-pub mod distribution;
+pub(crate) mod distribution;
 mod kinds;
-pub mod pattern;
-pub mod permutation;
-pub mod power;
+pub(crate) mod pattern;
+pub(crate) mod permutation;
+mod power;
 mod stream;
-pub mod zeta;
+mod zeta;
 
 use super::Workload;
 use crate::expression::{ExpressionError, Kind, Settings, Term};

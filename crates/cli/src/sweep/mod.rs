@@ -16,7 +16,7 @@ use flashpath::task::CpuTable;
 use flashpath::units::parse_size;
 use flashpath::workload::trace::{Format, Stage};
 use flashpath_environment::machine_share;
-use flashpath_sweep::{Identity, Journal, JournalFault, Limits, Plan, SweepError, check_memory, run_all};
+use flashpath_sweep::{Identity, Journal, JournalFault, Limits, Plan, Request, SweepError, check_memory, run_all};
 use output::{JournalPlace, Outputs};
 use progress::ProgressBar;
 use request::Described;
@@ -28,7 +28,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Each option of a path or a workload, and each option below, takes several values: a list A:B:C, a range FROM..TO or
 /// FROM..TO..STEP, or FROM..TO..x2, in which each value is twice the one before. No shell expands these. In quotes,
 /// braces are the same: 'op={7%,14%,28%}'. The sweep runs every combination.
-#[derive(clap::Args)]
+#[derive(clap::Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Sweep {
     /// Trace files, fio:JOBFILE, generators such as uniform:writes=2x:6x, file workloads such as varmail:threads=1..4, or a
@@ -105,7 +105,7 @@ pub struct Sweep {
 
 const EXAMPLES: &str = "\
 Examples:
-    flashpath sweep uniform:writes=6x --on page:op=7%:14%:28%,victim=greedy:cost-benefit/nand:size=1G --seed 1..10 \\
+    flashpath sweep uniform:writes=12x --on page:op=7%:14%:28%,victim=greedy:cost-benefit/nand:size=1G --seed 1..10 \\
         --csv op.csv --report op.html --x page.op --y write_amplification.steady --by page.victim
     flashpath sweep study.toml --parquet study.parquet";
 
@@ -128,9 +128,13 @@ fn catch_interrupts() -> Result<(), Failure> {
 
 impl Sweep {
     /// Runs all that is not done yet, and writes the tables.
-    pub fn run(mut self) -> Result<(), Failure> {
-        let Described { request, _traces } = request::describe(&mut self)?;
-        let plan = Plan::read(&request)?;
+    pub fn run(self) -> Result<(), Failure> {
+        let Described { arguments, request, _traces } = request::describe(self)?;
+        arguments.run_request(&request)
+    }
+
+    fn run_request(self, request: &Request) -> Result<(), Failure> {
+        let plan = Plan::read(request)?;
         let limits = Limits {
             jobs: self.jobs.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from),
             memory_bytes: self.memory.unwrap_or_else(machine_share),

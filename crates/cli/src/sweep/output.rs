@@ -12,11 +12,13 @@ use std::path::{Path, PathBuf};
 const STANDARD_OUTPUT: &str = "-";
 /// The ending of the journal beside a table.
 const JOURNAL: &str = "journal";
+/// The number that short runs lack.
+const STEADY: &str = "write_amplification.steady";
 /// The most failed runs that are named.
 const NAMED: usize = 3;
 
 /// The files to write, and the figure.
-#[derive(clap::Args)]
+#[derive(clap::Args, Debug)]
 #[command(next_help_heading = "Results")]
 pub struct Outputs {
     /// Write a row for each run, with a column for each varied option and each number of its result; - is standard output
@@ -34,7 +36,8 @@ pub struct Outputs {
     /// The column of the figure's horizontal axis, such as page.op [default: the first varied option]
     #[arg(long, value_name = "COLUMN")]
     pub x: Option<String>,
-    /// The column of the figure's vertical axis [default: write_amplification.steady]
+    /// The column of the figure's vertical axis [default: write_amplification.steady, or
+    /// write_amplification.total if no run has that]
     #[arg(long, value_name = "COLUMN")]
     pub y: Option<String>,
     /// The column of which each value is a line of the figure, such as page.victim [default: the second varied option]
@@ -59,6 +62,20 @@ fn is_file(file: &Path) -> bool {
 }
 
 impl Outputs {
+    /// These, and those of a file where none is given.
+    pub fn completed(self, file: Outputs) -> Outputs {
+        Outputs {
+            csv: self.csv.or(file.csv),
+            parquet: self.parquet.or(file.parquet),
+            means: self.means.or(file.means),
+            report: self.report.or(file.report),
+            x: self.x.or(file.x),
+            y: self.y.or(file.y),
+            by: self.by.or(file.by),
+            journal: self.journal.or(file.journal),
+        }
+    }
+
     fn files(&self) -> Vec<(&'static str, &Path)> {
         let all =
             [("--csv", &self.csv), ("--parquet", &self.parquet), ("--means", &self.means), ("--report", &self.report)];
@@ -128,6 +145,9 @@ impl Outputs {
                 _ => "A sweep",
             };
             write_file(file, page(&format!("{title}: {} runs", rows.len()), &rows, &groups, &figure))?;
+            if let Some(figure) = figure.filter(|figure| figure.is_empty(&groups) && !quiet) {
+                warn_of_no_number(&figure.y, &groups);
+            }
         }
         if !quiet {
             for (_, file) in self.files().into_iter().filter(|(_, file)| is_file(file)) {
@@ -163,6 +183,17 @@ impl Outputs {
         let width = if terminal { usize::from(console::Term::stdout().size().1) } else { 120 };
         crate::print(&table(groups, self.y.as_deref(), width))
     }
+}
+
+/// Warns of a figure without a point.
+fn warn_of_no_number(column: &str, groups: &[Group]) {
+    let numbers = || groups.iter().flat_map(|group| group.means.keys()).map(String::as_str);
+    let advice = match flashpath::expression::nearest(column, numbers()) {
+        _ if column == STEADY => "; longer runs have a steady state".to_string(),
+        Some(near) => format!("; did you mean {near}?"),
+        None => String::new(),
+    };
+    crate::print_message(&format!("warning: the figure is empty, as no run has the number {column}{advice}"));
 }
 
 /// Names the first failed runs; a failure if there is one.

@@ -14,12 +14,13 @@ use crate::failure::Failure;
 use crate::run::NamedPath;
 use crate::trace_file::TraceFile;
 use crate::workload::Source;
+use clap::{Arg, ArgAction, CommandFactory, Parser};
 use flashpath_sweep::{COMMAND, Request, WorkloadRequest};
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::path::Path;
 
-/// The keys of a file besides the options of the command.
-const KEYS: [&str; 5] = ["workload", "on", "x", "y", "by"];
+/// The key of the workloads, which are no option.
+const WORKLOAD: &str = "workload";
 
 /// The characters that a shell would expand, and the advice against it.
 const SHELL: &str = "if a shell has expanded braces, write a list that no shell expands, as in \
@@ -27,6 +28,8 @@ const SHELL: &str = "if a shell has expanded braces, write a list that no shell 
 
 /// A description, and the traces from standard input, whose copies it keeps.
 pub struct Described {
+    /// The arguments, with those of a file.
+    pub arguments: Sweep,
     /// The description.
     pub request: Request,
     /// The traces.
@@ -34,28 +37,27 @@ pub struct Described {
 }
 
 /// Reads the description. What the command line gives takes the place of what a file does.
-pub fn describe(arguments: &mut Sweep) -> Result<Described, Failure> {
+pub fn describe(mut arguments: Sweep) -> Result<Described, Failure> {
     if let [only] = &arguments.workloads[..]
         && is_toml(only)
     {
-        let file = only.clone();
-        read_file(Path::new(&file), arguments)?;
+        let of_file = read_file(Path::new(only))?;
+        arguments = arguments.completed(of_file);
     }
-    let mut described =
-        Described { request: Request { options: given(arguments), ..Request::default() }, _traces: Vec::new() };
+    let (mut request, mut traces) = (Request { options: given(&arguments), ..Request::default() }, Vec::new());
     for (number, workload) in arguments.workloads.iter().enumerate() {
-        let read = read_workload(workload, &mut described._traces);
+        let read = read_workload(workload, &mut traces);
         // Braces that a shell has expanded make several arguments of one.
-        described.request.workloads.push(read.map_err(|failure| if number == 0 { failure } else { advised(failure) })?);
+        request.workloads.push(read.map_err(|failure| if number == 0 { failure } else { advised(failure) })?);
     }
     for path in &arguments.on {
         let NamedPath { name, path } =
             NamedPath::read(path).map_err(|error| Failure::input(format!("--on {path}: {error}"), None))?;
-        described.request.on.push((name, path));
+        request.on.push((name, path));
     }
-    (described.request.format, described.request.stage) = (arguments.format, arguments.stage);
-    described.request.cpu.clone_from(&arguments.cpu);
-    Ok(described)
+    (request.format, request.stage) = (arguments.format, arguments.stage);
+    request.cpu.clone_from(&arguments.cpu);
+    Ok(Described { arguments, request, _traces: traces })
 }
 
 /// The command line, for messages.
@@ -133,62 +135,91 @@ fn slot_of<'a>(arguments: &'a Sweep, name: &str) -> Option<&'a String> {
     slot.expect("every option of the table is an argument").1.as_ref()
 }
 
-fn set(arguments: &mut Sweep, name: &str, value: String) {
-    let slot = match name {
-        "seed" => &mut arguments.seed,
-        "depth" => &mut arguments.depth,
-        "timed" => &mut arguments.timed,
-        "limit" => &mut arguments.limit,
-        "fill" => &mut arguments.fill,
-        "precondition" => &mut arguments.precondition,
-        "verify" => &mut arguments.verify,
-        "size" => &mut arguments.size,
-        "utilization" => &mut arguments.utilization,
-        "fsync-every" => &mut arguments.fsync_every,
-        "repeat" => &mut arguments.repeat,
-        "addresses" => &mut arguments.addresses,
-        "device" => &mut arguments.device,
-        "x" => &mut arguments.outputs.x,
-        "y" => &mut arguments.outputs.y,
-        "by" => &mut arguments.outputs.by,
-        other => unreachable!("{other} is not a key"),
-    };
-    slot.get_or_insert(value);
+impl Sweep {
+    /// These arguments, and those of a file where none is given. The file's workloads take the place of its name.
+    fn completed(self, file: Sweep) -> Sweep {
+        Sweep {
+            workloads: file.workloads,
+            on: if self.on.is_empty() { file.on } else { self.on },
+            seed: self.seed.or(file.seed),
+            depth: self.depth.or(file.depth),
+            timed: self.timed.or(file.timed),
+            limit: self.limit.or(file.limit),
+            fill: self.fill.or(file.fill),
+            precondition: self.precondition.or(file.precondition),
+            verify: self.verify.or(file.verify),
+            size: self.size.or(file.size),
+            utilization: self.utilization.or(file.utilization),
+            fsync_every: self.fsync_every.or(file.fsync_every),
+            cpu: self.cpu.or(file.cpu),
+            format: self.format.or(file.format),
+            stage: self.stage.or(file.stage),
+            device: self.device.or(file.device),
+            addresses: self.addresses.or(file.addresses),
+            repeat: self.repeat.or(file.repeat),
+            jobs: self.jobs.or(file.jobs),
+            memory: self.memory.or(file.memory),
+            outputs: self.outputs.completed(file.outputs),
+            plan: self.plan || file.plan,
+            quiet: self.quiet || file.quiet,
+        }
+    }
 }
 
-/// Reads the file of a description into the arguments that are not given.
-fn read_file(file: &Path, arguments: &mut Sweep) -> Result<(), Failure> {
+/// The arguments alone, for a file.
+#[derive(Parser)]
+#[command(no_binary_name = true, disable_help_flag = true)]
+struct OfFile {
+    #[command(flatten)]
+    sweep: Sweep,
+}
+
+/// The name of an argument in a file.
+fn key_of(argument: &Arg) -> &str {
+    argument.get_long().unwrap_or(WORKLOAD)
+}
+
+/// Reads the file of a description: its keys are the options of the command line, which clap reads.
+fn read_file(file: &Path) -> Result<Sweep, Failure> {
     let name = file.display();
     let text =
         std::fs::read_to_string(file).map_err(|error| Failure::input(format!("cannot read {name}: {error}"), None))?;
     let table: toml::Table =
         text.parse().map_err(|error| Failure::input(format!("{name} is not TOML: {error}"), None))?;
-    arguments.workloads.clear();
+    let command = OfFile::command();
+    let (mut options, mut workloads) = (Vec::new(), Vec::new());
     for (key, value) in &table {
-        let is_option = COMMAND.options.iter().any(|option| option.name == key);
-        if !is_option && !KEYS.contains(&key.as_str()) {
-            let keys: Vec<&str> = KEYS.into_iter().chain(COMMAND.options.iter().map(|option| option.name)).collect();
+        let Some(argument) = command.get_arguments().find(|argument| key_of(argument) == key) else {
+            let keys: Vec<&str> = command.get_arguments().map(key_of).collect();
             let near = flashpath::expression::nearest(key, keys.iter().copied());
             let near = near.map_or(String::new(), |near| format!("did you mean {near}? "));
             let help = format!("{near}there are: {}", keys.join(", "));
             return Err(Failure::input(format!("{name} has the unknown key {key}"), Some(help)));
-        }
-        let texts = texts(value).ok_or_else(|| {
-            let help = "write a text, a number, true or false, or a list of these".to_string();
-            Failure::input(format!("{name}: the value of {key} is none"), Some(help))
-        })?;
-        match key.as_str() {
-            "workload" => arguments.workloads = texts.into_iter().map(OsString::from).collect(),
-            "on" if arguments.on.is_empty() => arguments.on = texts,
-            "on" => {}
-            key => set(arguments, key, texts.join(":")),
+        };
+        let wrong = |help: &str| Failure::input(format!("{name}: the value of {key} is none"), Some(help.to_string()));
+        let texts = texts(value).ok_or_else(|| wrong("write a text, a number, true or false, or a list of these"))?;
+        let is_varied = COMMAND.options.iter().any(|option| option.name == key);
+        match (argument.get_action(), value) {
+            _ if argument.is_positional() => workloads = texts,
+            (ArgAction::SetTrue, toml::Value::Boolean(false)) => {}
+            (ArgAction::SetTrue, toml::Value::Boolean(true)) => options.push(format!("--{key}")),
+            (ArgAction::SetTrue, _) => return Err(wrong("write true or false")),
+            (ArgAction::Append, _) => options.extend(texts.iter().map(|text| format!("--{key}={text}"))),
+            _ if is_varied || texts.len() == 1 => options.push(format!("--{key}={}", texts.join(":"))),
+            _ => return Err(wrong("it takes one value, not a list")),
         }
     }
-    if arguments.workloads.is_empty() {
+    if workloads.is_empty() {
         let help = "add a line such as workload = \"uniform:writes=6x\"".to_string();
         return Err(Failure::input(format!("{name} has no workload"), Some(help)));
     }
-    Ok(())
+    let words = options.into_iter().chain(["--".to_string()]).chain(workloads);
+    let read = OfFile::try_parse_from(words).map_err(|error| {
+        let message = error.to_string();
+        let message = message.split("\n\n").next().unwrap_or_default().trim().trim_start_matches("error: ");
+        Failure::input(format!("{name}: {message}"), None)
+    })?;
+    Ok(read.sweep)
 }
 
 /// The texts of a value, or of a list of values; `None` if it is something else.
@@ -209,19 +240,12 @@ fn texts(value: &toml::Value) -> Option<Vec<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::Parser;
-
-    #[derive(Parser)]
-    struct Line {
-        #[command(flatten)]
-        sweep: Sweep,
-    }
+    use std::collections::BTreeSet;
 
     fn described(arguments: &[&str]) -> Result<(Sweep, Request), String> {
-        let line = [&["sweep"], arguments].concat();
-        let mut sweep = Line::try_parse_from(line).map_err(|error| error.to_string())?.sweep;
-        match describe(&mut sweep) {
-            Ok(described) => Ok((sweep, described.request)),
+        let sweep = OfFile::try_parse_from(arguments).map_err(|error| error.to_string())?.sweep;
+        match describe(sweep) {
+            Ok(Described { arguments, request, .. }) => Ok((arguments, request)),
             Err(Failure::Input(report)) => {
                 Err(format!("{report} {}", report.help().map(|help| help.to_string()).unwrap_or_default()))
             }
@@ -247,10 +271,69 @@ mod tests {
             ("on = 'page/nand'", "no workload"),
             ("workload = { a = 1 }", "the value of workload"),
             ("workload = 'uniform'\nseed = []", "the value of seed"),
+            ("workload = 'uniform'\ncsv = ['a', 'b']", "one value, not a list"),
+            ("workload = 'uniform'\nquiet = 'on'", "write true or false"),
+            (
+                "workload = 'uniform'\nstage = 'X'",
+                "study.toml: invalid value 'X' for '--stage <Q|D|C>': expected Q, D or C",
+            ),
+            ("workload = 'uniform'\njobs = 0", "0 is not in 1..=65535"),
         ] {
             std::fs::write(&file, text).unwrap();
             let error = described(&[file.to_str().unwrap()]).err().unwrap();
             assert!(error.contains(said), "{text}: {error}");
+        }
+    }
+
+    /// A value of each option, which a new option joins.
+    const SAMPLES: [(&str, &str); 29] = [
+        ("on", "page/nand"),
+        ("seed", "1..3"),
+        ("depth", "8"),
+        ("timed", "0.5"),
+        ("limit", "100"),
+        ("fill", "on"),
+        ("precondition", "2x"),
+        ("verify", "on"),
+        ("size", "1G"),
+        ("utilization", "50%"),
+        ("fsync-every", "16"),
+        ("cpu", "call=800"),
+        ("format", "msr"),
+        ("stage", "D"),
+        ("device", "1"),
+        ("addresses", "wrap"),
+        ("repeat", "3"),
+        ("jobs", "2"),
+        ("memory", "4G"),
+        ("csv", "s.csv"),
+        ("parquet", "s.parquet"),
+        ("means", "m.csv"),
+        ("report", "r.html"),
+        ("x", "page.op"),
+        ("y", "flash.erased_blocks"),
+        ("by", "depth"),
+        ("journal", "s.journal"),
+        ("plan", ""),
+        ("quiet", ""),
+    ];
+
+    #[test]
+    fn every_option_of_the_command_is_a_key_of_a_file() {
+        let command = OfFile::command();
+        let options: BTreeSet<&str> = command.get_arguments().map(key_of).collect();
+        assert_eq!(options, SAMPLES.iter().map(|(key, _)| *key).chain([WORKLOAD]).collect());
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("study.toml");
+        let arguments = |line: &[&str]| format!("{:?}", described(line).unwrap().0);
+        for (key, value) in SAMPLES {
+            let (text, option) = match value {
+                "" => (format!("{key} = true"), format!("--{key}")),
+                value => (format!("{key} = '{value}'"), format!("--{key}={value}")),
+            };
+            std::fs::write(&file, format!("workload = 'uniform'\n{text}\n")).unwrap();
+            assert_eq!(arguments(&[file.to_str().unwrap()]), arguments(&["uniform", &option]), "{key}");
+            assert_ne!(arguments(&["uniform", &option]), arguments(&["uniform"]), "{key}");
         }
     }
 

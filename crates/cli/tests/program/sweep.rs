@@ -119,17 +119,19 @@ fn a_sweep_interrupted_at_ten_points_gives_the_same_table() {
     let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
     let journal = bench.path("parts.csv.journal");
     let mut random = 0x2545_f491_4f6c_dd1d_u64;
-    let mut interruptions = 0;
-    for round in 0..10 {
+    let mut draw = move |below: usize| {
         random ^= random << 13;
         random ^= random >> 7;
         random ^= random << 17;
-        let until = lines(&journal) + 1 + (random % 8) as usize;
+        random as usize % below
+    };
+    for round in 0..10 {
+        // Enough is left for the later points: a kill comes some runs late.
+        let left = 2 * 4 * 12 - lines(&journal).saturating_sub(1);
+        let until = lines(&journal) + 1 + draw(left / (12 - round));
         let mut child = bench.command(&parts).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         let ended = loop {
-            if let Some(ended) = child.try_wait().unwrap() {
-                break ended;
-            }
+            assert!(child.try_wait().unwrap().is_none(), "session {round} came to its end");
             if lines(&journal) >= until {
                 // An interrupt, or a kill at any instruction.
                 let signal = if round % 2 == 0 { "-KILL" } else { "-INT" };
@@ -138,22 +140,22 @@ fn a_sweep_interrupted_at_ten_points_gives_the_same_table() {
             }
             std::thread::sleep(Duration::from_millis(1));
         };
-        interruptions += usize::from(!ended.success());
-        if round == 4 {
-            // A line that a loss of power cut.
-            let mut bytes = std::fs::read(&journal).unwrap();
-            bytes.truncate(bytes.len() - 20);
-            std::fs::write(&journal, bytes).unwrap();
+        assert!(!ended.success(), "session {round} came to its end");
+        if round % 3 == 2 {
+            // A loss of power cuts the last row somewhere.
+            let bytes = std::fs::read(&journal).unwrap();
+            let rows = &bytes[..bytes.len() - 1];
+            let last = rows.iter().rposition(|byte| *byte == b'\n').unwrap() + 1;
+            std::fs::write(&journal, &bytes[..last + 1 + draw(rows.len() - last)]).unwrap();
         }
     }
-    assert!(interruptions > 0, "all sessions came to their end");
     let answer = bench.flashpath(&parts);
     assert_eq!(answer.code, Some(0), "{answer:?}");
     assert!(answer.stderr.contains("going on from parts.csv.journal"), "{answer:?}");
     for ending in ["csv", "parquet", "means.csv"] {
         let [one, other] =
             ["whole", "parts"].map(|table| std::fs::read(bench.path(&format!("{table}.{ending}"))).unwrap());
-        assert!(one == other, "{ending} differs after {interruptions} interruptions");
+        assert!(one == other, "{ending} differs after the interruptions");
     }
     assert_eq!(rows(&read(&bench, "parts.csv")).len(), 2 * 4 * 12);
     assert_eq!(lines(&journal), 1 + 2 * 4 * 12, "no run was repeated");
@@ -270,6 +272,22 @@ fn a_description_in_a_file_is_the_same_sweep() {
     assert!(read(&bench, "s.csv").starts_with("on,page.op,page.victim,seed,"));
     let page = read(&bench, "s.html");
     assert!(page.contains("data-name=\"sweep\"") && page.contains("95 % confidence"));
+}
+
+#[test]
+fn a_figure_of_a_number_that_no_run_has_says_so() {
+    let bench = Bench::new();
+    let sweep = ["sweep", "uniform:writes=1x", "--on", PATHS, "--report", "r.html", "--journal", "j", "--y"];
+    for (column, said) in [
+        ("write_amplification.steady", "longer runs have a steady state"),
+        ("write_amplification.totl", "did you mean write_amplification.total?"),
+    ] {
+        let answer = bench.flashpath(&[&sweep[..], &[column]].concat());
+        assert!(answer.code == Some(0) && answer.stderr.contains(said), "{answer:?}");
+        assert!(read(&bench, "r.html").contains(&format!("No run has the number {column}")));
+    }
+    let answer = bench.flashpath(&[&sweep[..], &["write_amplification.total"]].concat());
+    assert!(!answer.stderr.contains("figure is empty") && read(&bench, "r.html").contains("data-name=\"sweep\""));
 }
 
 #[test]

@@ -2,7 +2,8 @@
 
 >>> import flashpath
 >>> result = flashpath.run("uniform:writes=6x", on="page:op=7%/nand:size=1G")
->>> result.write_amplification.steady
+>>> result.write_amplification.total
+4.3661994443401335
 
 A *path* is written from top to bottom, as on the command line: stations joined by ``/``, options after ``:``.
 :func:`run` runs a workload on one, :func:`sweep` every combination of values, and :func:`trace` reads a trace.

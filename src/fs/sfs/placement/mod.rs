@@ -3,7 +3,7 @@
 //! | file | content |
 //! |---|---|
 //! | [`hotness`] | hotness of blocks, files and segments (section 3.3) |
-//! | [`quantize`] | the centres of the groups, from the hotness of all segments (section 3.4) |
+//! | `quantize` | the centres of the groups, from the hotness of all segments (section 3.4) |
 //! | [`by_hotness`] | SFS's grouping: the nearest centre |
 //! | [`lives`] | how long blocks of each group live, learned from those that died |
 //! | [`lifetime`] | our grouping: by the lifetime expected of a block |
@@ -25,7 +25,7 @@ pub mod lives;
 pub mod midas;
 pub mod one;
 pub mod oracle;
-pub mod quantize;
+mod quantize;
 pub mod sepbit;
 pub mod table;
 pub mod victim;

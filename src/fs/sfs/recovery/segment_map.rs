@@ -3,7 +3,7 @@
 
 use super::open::{Tolerance, open};
 use crate::device::Medium;
-use crate::device::unit_map::UnitMap;
+use crate::device::UnitMap;
 use crate::fs::sfs::error::OpenSfsError;
 use crate::fs::sfs::log::segments::State;
 use crate::fs::sfs::make::Identity;
