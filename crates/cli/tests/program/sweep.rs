@@ -125,13 +125,16 @@ fn a_sweep_interrupted_at_ten_points_gives_the_same_table() {
         random ^= random << 17;
         random as usize % below
     };
-    for round in 0..10 {
+    let (mut round, mut ends) = (0, 0);
+    while round < 10 {
         // Enough is left for the later points: a kill comes some runs late.
         let left = 2 * 4 * 12 - lines(&journal).saturating_sub(1);
         let until = lines(&journal) + 1 + draw(left / (12 - round));
         let mut child = bench.command(&parts).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         let ended = loop {
-            assert!(child.try_wait().unwrap().is_none(), "session {round} came to its end");
+            if let Some(ended) = child.try_wait().unwrap() {
+                break ended;
+            }
             if lines(&journal) >= until {
                 // An interrupt, or a kill at any instruction.
                 let signal = if round % 2 == 0 { "-KILL" } else { "-INT" };
@@ -140,7 +143,13 @@ fn a_sweep_interrupted_at_ten_points_gives_the_same_table() {
             }
             std::thread::sleep(Duration::from_millis(1));
         };
-        assert!(!ended.success(), "session {round} came to its end");
+        if ended.success() {
+            // This process was too slow for it: all points once more.
+            (round, ends) = (0, ends + 1);
+            assert!(ends < 10, "sessions come to their end");
+            std::fs::remove_file(&journal).unwrap();
+            continue;
+        }
         if round % 3 == 2 {
             // A loss of power cuts the last row somewhere.
             let bytes = std::fs::read(&journal).unwrap();
@@ -148,6 +157,7 @@ fn a_sweep_interrupted_at_ten_points_gives_the_same_table() {
             let last = rows.iter().rposition(|byte| *byte == b'\n').unwrap() + 1;
             std::fs::write(&journal, &bytes[..last + 1 + draw(rows.len() - last)]).unwrap();
         }
+        round += 1;
     }
     let answer = bench.flashpath(&parts);
     assert_eq!(answer.code, Some(0), "{answer:?}");
