@@ -10,7 +10,6 @@
 mod calibrate;
 mod capture;
 mod convert;
-mod cpu;
 mod failure;
 mod image_lock;
 mod invocation;

@@ -35,7 +35,7 @@ mod _native {
     #[pymodule_export]
     use crate::layers::{layers, read_path};
     #[pymodule_export]
-    use crate::plan::{Plan, machine_memory, program};
+    use crate::plan::{Plan, cpu_steps, machine_memory, program};
     #[pymodule_export]
     use crate::policies::{add_cleaner, add_grouping, add_victim, policies, policy_costs};
     #[pymodule_export]

@@ -5,6 +5,7 @@ use crate::policies::{self, PolicyCost};
 use crate::watch::Watch;
 use flashpath::report::json;
 use flashpath::run::Progress;
+use flashpath::task::CpuTable;
 use flashpath::workload::trace::{FORMATS, Format, Stage};
 use flashpath_environment::{environment, machine_share};
 use flashpath_sweep::{Limits, Point, Request, Traces, WorkloadRequest, check_memory, failed_point, run_point};
@@ -12,7 +13,7 @@ use pyo3::exceptions::{PyIndexError, PyRuntimeError};
 use pyo3::prelude::*;
 use sha2::{Digest, Sha256};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -75,6 +76,17 @@ pub fn reading(
     Ok((format_name.map(format).transpose()?, stage_letter.map(stage).transpose()?))
 }
 
+fn cpu_table(text: &str) -> PyResult<CpuTable> {
+    flashpath_sweep::cpu_table(text).map_err(|error| fault::input(format!("cpu: {error}"), None))
+}
+
+/// A table of CPU time: in place of a file, which another machine may lack, the time of each step.
+#[pyfunction]
+pub fn cpu_steps(text: &str) -> PyResult<String> {
+    let table = cpu_table(text)?;
+    Ok(if Path::new(text).is_file() { flashpath_sweep::cpu_steps(&table) } else { text.to_string() })
+}
+
 impl Plan {
     /// The plan itself.
     pub fn plan(&self) -> &flashpath_sweep::Plan {
@@ -121,7 +133,7 @@ type Ran = (String, Option<(String, bool)>, Vec<PolicyCost>);
 impl Plan {
     /// Reads a description, and checks every run of it. `one` asks for one run, which may have files.
     #[new]
-    #[pyo3(signature = (workloads, on, options, *, format=None, stage=None, one=false))]
+    #[pyo3(signature = (workloads, on, options, *, format=None, stage=None, cpu=None, one=false))]
     fn new(
         py: Python<'_>,
         workloads: Vec<Workload>,
@@ -129,6 +141,7 @@ impl Plan {
         options: Vec<(String, String)>,
         format: Option<&str>,
         stage: Option<&str>,
+        cpu: Option<&str>,
         one: bool,
     ) -> PyResult<Plan> {
         let (format, stage) = reading(format, stage)?;
@@ -137,7 +150,8 @@ impl Plan {
             [WorkloadRequest::Trace { file, .. } | WorkloadRequest::FioJob { file, .. }] => Some(file.clone()),
             _ => None,
         };
-        let mut request = Request { workloads, on, options, format, stage, ..Request::default() };
+        let cpu = cpu.map(cpu_table).transpose()?;
+        let mut request = Request { workloads, on, options, format, stage, cpu, ..Request::default() };
         let plan = py.detach(|| {
             policies::reading(|tables| {
                 request.stations = Some(tables.stations);

@@ -29,6 +29,21 @@ def test_a_table_is_that_of_the_program_to_the_last_byte(
     assert (len(sweep), sweep.varied, sweep.failed) == (12, ["page.op", "page.victim", "seed"], 0)
 
 
+def test_cpu_time_is_that_of_the_program(
+    program: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
+) -> None:
+    work, on, file = "varmail:files=50,threads=2,loops=100", "ext/conv:size=64M", tmp_path / "s.csv"
+    tables = {}
+    for cpu in [None, "off", "call=90000,block-copied=250"]:
+        option = [] if cpu is None else ["--cpu", cpu]
+        assert program("sweep", work, "--on", on, "--csv", file, "--quiet", *option).returncode == 0
+        tables[cpu] = flashpath.sweep(work, on=on, cpu=cpu)
+        assert tables[cpu].to_csv() == file.read_text(), cpu
+    assert len({table.to_csv() for table in tables.values()}) == 3
+    with pytest.raises(flashpath.InputError, match="there is no step cull"):
+        flashpath.sweep(work, on=on, cpu="cull=1")
+
+
 def test_values_of_python_are_those_of_the_expression() -> None:
     texts = flashpath.sweep(WORK, on="page/nand:size=128M", seed="1:2", depth="1:8", fill="on:off", limit=1000)
     lists = flashpath.sweep(WORK, on="page/nand:size=128M", seed=[1, 2], depth=(1, 8), fill=[True, False], limit=1000)

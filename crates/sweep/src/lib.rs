@@ -18,6 +18,7 @@
 #![allow(clippy::disallowed_methods, reason = "a sweep has the clock of its progress")]
 
 mod cells;
+mod cpu;
 mod error;
 mod journal;
 mod options;
@@ -28,6 +29,7 @@ mod traces;
 mod values;
 mod work;
 
+pub use cpu::{cpu_argument, cpu_steps, cpu_table};
 pub use error::{JournalFault, SweepError};
 pub use journal::{DoneRun, Identity, Journal};
 pub use options::{COMMAND, SEED};

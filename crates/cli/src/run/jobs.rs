@@ -134,7 +134,7 @@ impl Run {
             log: None,
             arguments: match work {
                 Work::Blocks(_) => self.replaying.arguments(),
-                Work::Files(_) => self.cpu.as_ref().and_then(crate::cpu::argument).into_iter().collect(),
+                Work::Files(_) => self.cpu.as_ref().and_then(flashpath_sweep::cpu_argument).into_iter().collect(),
                 Work::Program(_) => Vec::new(),
             },
         }

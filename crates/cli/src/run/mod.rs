@@ -84,7 +84,7 @@ pub struct Run {
     /// CPU time of a file workload in a volume of sfs: off, a file of 'flashpath calibrate --json', or steps that differ
     /// from the table in the program, such as call=800,block-copied=250. The result says which table counted [default: the
     /// table in the program]
-    #[arg(long, value_name = "TABLE", value_parser = crate::cpu::table, help_heading = "File system")]
+    #[arg(long, value_name = "TABLE", value_parser = flashpath_sweep::cpu_table, help_heading = "File system")]
     cpu: Option<CpuTable>,
     #[command(flatten)]
     pub replaying: Replaying,

@@ -70,7 +70,7 @@ pub struct Sweep {
     #[arg(long, value_name = "N", help_heading = "File system")]
     fsync_every: Option<String>,
     /// CPU time of a file workload, as of run: one table for all runs
-    #[arg(long, value_name = "TABLE", value_parser = crate::cpu::table, help_heading = "File system")]
+    #[arg(long, value_name = "TABLE", value_parser = flashpath_sweep::cpu_table, help_heading = "File system")]
     cpu: Option<CpuTable>,
     /// The trace's format [default: recognised by content]
     #[arg(long, value_parser = crate::workload::format, hide_possible_values = true, help_heading = "Trace")]

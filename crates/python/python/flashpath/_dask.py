@@ -59,6 +59,7 @@ class Description:
     options: list[tuple[str, str]]
     format: str | None
     stage: str | None
+    cpu: str | None
     #: The digest of the code of its policies.
     policies: str
     #: The policies in Python, pickled by value; empty without any.
@@ -80,6 +81,7 @@ class Description:
         options: list[tuple[str, str]],
         format: str | None,
         stage: str | None,
+        cpu: str | None,
         policies: str,
     ) -> Description:
         """The description of a sweep on this machine."""
@@ -89,7 +91,7 @@ class Description:
 
             pickled = cloudpickle.dumps(shipped([path for _, path in on]))
         files = [at for at, workload in enumerate(workloads) if _file_of(workload) is not None]
-        return cls(workloads, on, options, format, stage, policies, pickled, files, _native.program())
+        return cls(workloads, on, options, format, stage, cpu, policies, pickled, files, _native.program())
 
     def plan(self, files: dict[int, str]) -> _native.Plan:
         """The plan, with these copies in place of the files of workloads."""
@@ -98,7 +100,7 @@ class Description:
             text, _, name = workloads[at]
             is_job = text.startswith("fio:")
             workloads[at] = (f"fio:{copy}", False, name or text) if is_job else (copy, True, name or text)
-        return _native.Plan(workloads, self.on, self.options, format=self.format, stage=self.stage)
+        return _native.Plan(workloads, self.on, self.options, format=self.format, stage=self.stage, cpu=self.cpu)
 
 
 def _file_of(workload: tuple[str, bool, str | None]) -> str | None:

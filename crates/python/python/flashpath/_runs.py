@@ -41,6 +41,7 @@ def run(  # type: ignore[overload-overlap]  # A text is a sequence of texts, but
     device: int | None = ...,
     format: str | None = ...,
     stage: str | None = ...,
+    cpu: str | None = ...,
     progress: RunProgressOption = ...,
 ) -> Result: ...
 @overload
@@ -63,6 +64,7 @@ def run(
     device: int | None = ...,
     format: str | None = ...,
     stage: str | None = ...,
+    cpu: str | None = ...,
     progress: RunProgressOption = ...,
 ) -> list[Result]: ...
 def run(
@@ -84,6 +86,7 @@ def run(
     device: int | None = None,
     format: str | None = None,
     stage: str | None = None,
+    cpu: str | None = None,
     progress: RunProgressOption = None,
 ) -> Result | list[Result]:
     """Runs one workload on one path, or on several, one after the other, in simulated time.
@@ -110,6 +113,8 @@ def run(
         device: Only this device of a trace, from 0.
         format: The format of a trace. Default: recognised by its content.
         stage: The stage of requests in a blktrace trace: ``Q``, ``D`` or ``C``.
+        cpu: The nanoseconds of CPU time that the steps of a file system take: ``off``, steps that differ from the
+            program's table (``call=800,block-copied=250``), or a file of ``flashpath calibrate --json``.
         progress: True for a bar, False for none, or a function of :class:`flashpath.RunProgress`, which is called about
             20 times a second. Default: a bar in notebooks and terminals.
 
@@ -120,6 +125,7 @@ def run(
         InputError: The path, the workload or an option is wrong; the message points at it. Nothing was run.
         RunFailed: The run failed; ``result`` has what was measured.
     """
+    cpu = None if cpu is None else _native.cpu_steps(cpu)
     format, stage, read_device = reading_of([workload], format, stage, device)
     options = given({
         "seed": seed, "depth": depth, "timed": timed, "limit": limit, "fill": fill, "precondition": precondition,
@@ -128,7 +134,7 @@ def run(
     })
     # All are checked before the first one begins.
     plans = [
-        (name, _native.Plan([workload_of(workload)], [(name, path)], options, format=format, stage=stage, one=True))
+        (name, _native.Plan([workload_of(workload)], [(name, path)], options, format=format, stage=stage, cpu=cpu, one=True))
         for name, path in paths_of(on)
     ]
     results = [_run_plan(name, plan, progress) for name, plan in plans]
@@ -218,6 +224,7 @@ def sweep(
     device: Values | None = None,
     format: str | None = None,
     stage: str | None = None,
+    cpu: str | None = None,
     jobs: int | None = None,
     memory: int | None = None,
     journal: str | os.PathLike[str] | None = None,
@@ -239,7 +246,7 @@ def sweep(
         seed: The seeds; means and confidence intervals are taken over them.
         depth, timed, limit, fill, precondition, verify, size, utilization, fsync_every, repeat, addresses, device: see
             :func:`flashpath.run`; each takes several values.
-        format, stage: see :func:`flashpath.run`.
+        format, stage, cpu: see :func:`flashpath.run`.
         jobs: The number of runs beside each other. Default: the processors. With ``client``, its workers decide.
         memory: Bytes of memory of all runs together. Default: half of the machine's, or of the control group's limit.
         journal: The file of the runs that are done. ``flashpath sweep --journal`` can go on with the same file.
@@ -252,6 +259,7 @@ def sweep(
         ClusterError: The workers of ``client`` cannot run the sweep.
     """
     workloads = [workload] if isinstance(workload, (str, os.PathLike, Trace)) else list(workload)
+    cpu = None if cpu is None else _native.cpu_steps(cpu)
     format, stage, device = reading_of(workloads, format, stage, device)
     options = given({
         "seed": seed, "depth": depth, "timed": timed, "limit": limit, "fill": fill, "precondition": precondition,
@@ -259,7 +267,7 @@ def sweep(
         "addresses": addresses, "device": device,
     })
     asked, paths = [workload_of(one) for one in workloads], paths_of(on)
-    plan = _native.Plan(asked, paths, options, format=format, stage=stage)
+    plan = _native.Plan(asked, paths, options, format=format, stage=stage, cpu=cpu)
     policies = digest_of([path for _, path in paths])
     before = _native.policy_costs()
     watch = SweepWatch(progress)
@@ -275,7 +283,7 @@ def sweep(
         else:
             from ._dask import Description, run_on
 
-            described = Description.of(asked, paths, options, format, stage, policies)
+            described = Description.of(asked, paths, options, format, stage, cpu, policies)
             opened = _native.Journal(plan, journal, command, policies)
             run_on(client, plan, described, opened, watch)
         return Sweep(opened.table(), plan.columns, opened.failed(), costs_since(before))

@@ -9,7 +9,7 @@ use std::path::Path;
 /// in the program, such as `call=800,block-copied=250`.
 ///
 /// Fails if it is none of them; the error names valid ones.
-pub fn table(text: &str) -> Result<CpuTable, String> {
+pub fn cpu_table(text: &str) -> Result<CpuTable, String> {
     if text == "off" {
         return Ok(CpuTable::OFF);
     }
@@ -40,15 +40,20 @@ fn of_file(name: &str, text: &str) -> Result<CpuTable, String> {
 }
 
 /// The option that repeats a run with this table, unless it is the one in the program.
-pub fn argument(table: &CpuTable) -> Option<String> {
+pub fn cpu_argument(table: &CpuTable) -> Option<String> {
     if *table == CpuTable::DEFAULT {
         return None;
     }
+    Some(format!("--cpu {}", cpu_steps(table)))
+}
+
+/// A text that [`cpu_table`] reads, without a file: `off`, or the time of each step.
+pub fn cpu_steps(table: &CpuTable) -> String {
     if *table == CpuTable::OFF {
-        return Some("--cpu off".to_string());
+        return "off".to_string();
     }
     let steps: Vec<String> = table.costs.named().map(|(step, ns)| format!("{step}={ns}")).collect();
-    Some(format!("--cpu {}", steps.join(",")))
+    steps.join(",")
 }
 
 #[cfg(test)]
@@ -57,9 +62,9 @@ mod tests {
 
     #[test]
     fn a_table_is_off_a_file_or_steps_that_differ() {
-        assert_eq!(table("off").unwrap(), CpuTable::OFF);
-        assert_eq!(table("call=800").unwrap().costs, Costs::MEASURED.with(Step::Call, 800));
-        let error = table("cal=800").unwrap_err();
+        assert_eq!(cpu_table("off").unwrap(), CpuTable::OFF);
+        assert_eq!(cpu_table("call=800").unwrap().costs, Costs::MEASURED.with(Step::Call, 800));
+        let error = cpu_table("cal=800").unwrap_err();
         assert!(error.contains("there is no step cal") && error.contains("flashpath calibrate"), "{error}");
         let steps: Vec<String> =
             Costs::MEASURED.named().map(|(step, ns)| format!("\"{step}\":{{\"ns\":{}}}", ns + 1)).collect();
@@ -69,7 +74,7 @@ mod tests {
             (read.name.as_ref(), read.costs.of(Step::Call)),
             ("t.json: mine", Costs::MEASURED.of(Step::Call) + 1)
         );
-        assert_eq!(table(argument(&read).unwrap().strip_prefix("--cpu ").unwrap()).unwrap().costs, read.costs);
+        assert_eq!(cpu_table(cpu_argument(&read).unwrap().strip_prefix("--cpu ").unwrap()).unwrap().costs, read.costs);
         for (text, said) in [
             (text(&steps[1..]), "call has no ns"),
             (text(&["\"cull\":{\"ns\":1}".to_string()]), "no step cull"),
