@@ -31,6 +31,8 @@ mod machine;
 mod memory;
 #[path = "sfs/model.rs"]
 mod model;
+#[path = "sfs/open_heads.rs"]
+mod open_heads;
 #[path = "sfs/power_cuts.rs"]
 mod power_cuts;
 #[path = "sfs/random_work.rs"]

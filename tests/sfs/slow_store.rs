@@ -106,9 +106,10 @@ fn an_fsync_waits_for_one_flush_and_a_sync_for_three() {
 #[test]
 fn no_call_waits_for_more_than_a_few_flushes_even_on_a_full_volume() {
     let task = &Task::at(Time::ZERO);
-    // At most, the log is flushed to free segments, then a checkpoint is taken, with 3 flushes. With nearly no memory,
+    // At most, the log is flushed to free segments, twice: for groups that fill, then for the rest; then a checkpoint is
+    // taken, with 3 flushes. With nearly no memory,
     // nearly every change is also followed by a checkpoint.
-    let volumes = [("sfs", 4), ("sfs:groups=1,cleaner=greedy", 4), ("sfs:segment=64K,memory=28M", 7)];
+    let volumes = [("sfs", 5), ("sfs:groups=1,cleaner=greedy", 5), ("sfs:segment=64K,memory=28M", 8)];
     for (seed, (text, most)) in (1..).zip(volumes) {
         let store = SlowStore::new(24 << 8);
         let mut sfs = create(blocks(store.clone()), text);

@@ -103,6 +103,8 @@ struct Limits {
     metadata: usize,
     /// Free segments reserved for checkpoints and the cleaner.
     floor: u32,
+    /// Segments written between checkpoints.
+    log_segments: u32,
     /// Blocks available to files and their metadata.
     usable: u64,
     /// The memory shares.

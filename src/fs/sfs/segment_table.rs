@@ -33,6 +33,10 @@ fn summary(map: &SegmentMap) -> String {
     if map.findings > 0 {
         let _ = writeln!(text, "{} faults were found: 'flashpath fsck' lists them", map.findings);
     }
+    for head in &map.heads {
+        let (group, segment, block) = (head.group, head.segment, head.block);
+        let _ = writeln!(text, "group {group} continues in segment {segment} at block {block}");
+    }
     let _ = writeln!(text, "\n   group   hotness  segments   live blocks  utilization  hotness of live blocks");
     for row in &map.groups {
         let group = row.group.map_or("several".to_string(), |group| group.to_string());

@@ -101,8 +101,8 @@ pub static KIND: Kind = Kind {
         OptionKind {
             name: "checkpoint-segments",
             values: Values::Count(1, 4096),
-            default: "20",
-            about: "segments written between checkpoints",
+            default: "",
+            about: "segments written between checkpoints (not set: an eighth of the volume's, at least 20)",
         },
         OptionKind {
             name: "fsync",
@@ -179,8 +179,8 @@ pub struct SfsSettings {
     pub flush_ns: u64,
     /// Nanoseconds between checkpoints.
     pub checkpoint_ns: u64,
-    /// Segments written between checkpoints.
-    pub checkpoint_segments: u32,
+    /// Segments written between checkpoints; `None` to derive it from the volume.
+    pub checkpoint_segments: Option<u32>,
     /// True if an fsync takes a checkpoint.
     pub fsync_is_checkpoint: bool,
     /// True if free segments are discarded.
@@ -243,7 +243,9 @@ impl SfsSettings {
             dirty_bytes: size("dirty"),
             flush_ns: settings.duration_ns("flush"),
             checkpoint_ns: settings.duration_ns("checkpoint"),
-            checkpoint_segments: settings.count("checkpoint-segments") as u32,
+            checkpoint_segments: settings
+                .is_set("checkpoint-segments")
+                .then(|| settings.count("checkpoint-segments") as u32),
             fsync_is_checkpoint: settings.choice::<Fsync>("fsync") == Fsync::Checkpoint,
             discard: settings.switch("discard"),
             cache_bytes: settings.size("cache"),

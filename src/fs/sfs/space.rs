@@ -19,10 +19,17 @@ const DIRTY_SEGMENTS: u64 = 12;
 const DIRTY_BYTES: std::ops::RangeInclusive<u64> = (64 << 20)..=(512 << 20);
 /// At most one part in this many of the device may be dirty.
 const MOST_DIRTY: u64 = 64;
-/// Maximum dirty metadata, as a fraction of the device; at least [`FEW_METADATA`] bytes, but no more than the dirty
-/// data limit.
-const MOST_METADATA: u64 = 256;
+/// Dirty metadata for which a checkpoint has a reserve of its own, as a fraction of the device; at least
+/// [`FEW_METADATA`] bytes, but no more than the dirty data limit or [`MOST_METADATA`] bytes.
+const RESERVED_METADATA: u64 = 256;
 const FEW_METADATA: u64 = 4 << 20;
+const MOST_METADATA: u64 = 256 << 20;
+/// By default a checkpoint is taken after one part in so many of the segments was written, but not after fewer than
+/// [`FEWEST_OF_LOG`].
+const LOG: u32 = 8;
+const FEWEST_OF_LOG: u32 = 20;
+/// Segments kept for crashes in a row.
+const AFTER_CRASHES: u32 = 10;
 /// Metadata blocks on the path to a file's new blocks: maps, pages of the DAT and of the inode file, a directory block.
 const PATH: u64 = 8;
 /// Inodes stored in `MANY` blocks, with names of 12 bytes: 16 inodes or 170 names per block, and a block of names takes
@@ -43,12 +50,15 @@ impl Limits {
             .dirty_bytes
             .unwrap_or_else(|| (DIRTY_SEGMENTS * segment_bytes).clamp(*DIRTY_BYTES.start(), *DIRTY_BYTES.end()));
         let dirty_blocks = asked.min(most).max(segment_bytes) / BLOCK as u64;
-        let metadata = (device_bytes / MOST_METADATA).max(FEW_METADATA.min(device_bytes / MOST_DIRTY));
-        let metadata = metadata.clamp(segment_bytes, 256 << 20) / BLOCK as u64;
+        let reserved = (device_bytes / RESERVED_METADATA).max(FEW_METADATA.min(device_bytes / MOST_DIRTY));
+        let reserved = reserved.clamp(segment_bytes, MOST_METADATA) / BLOCK as u64;
+        // The DAT is a 128th of the device: all of it may be dirty, or a checkpoint would be taken as soon as half of it
+        // is. The reserve holds the dirty data twice, and so has room for as much metadata more.
+        let metadata = (2 * reserved).min(reserved + dirty_blocks).min(MOST_METADATA / BLOCK as u64);
         let in_segments = |blocks: u64| blocks.div_ceil(u64::from(capacity)) as u32;
         // Segments of one checkpoint: dirty host data, as much data being cleaned, and metadata. Each of these parts
         // can end in a partly filled segment.
-        let needed = 2 * in_segments(dirty_blocks) + in_segments(metadata) + 3;
+        let needed = 2 * in_segments(dirty_blocks) + in_segments(reserved) + 3;
         // Enough for a second checkpoint if the first frees nothing.
         let floor = 2 * needed;
         let reserve = (floor + (segments / DEAD).max(4)).min(segments * 3 / 4);
@@ -56,7 +66,36 @@ impl Limits {
         // The size of a volume does not depend on the memory of this machine.
         let shares = Shares::of(settings, segment_bytes);
         let dirty_blocks = (dirty_blocks as usize).min(shares.dirty_blocks);
-        Limits { segment_capacity: capacity, dirty_blocks, metadata: metadata as usize, floor, usable, shares }
+        let log_segments = settings.checkpoint_segments.unwrap_or((segments / LOG).max(FEWEST_OF_LOG));
+        Limits {
+            segment_capacity: capacity,
+            dirty_blocks,
+            metadata: metadata as usize,
+            floor,
+            log_segments,
+            usable,
+            shares,
+        }
+    }
+}
+
+impl Limits {
+    /// Segments that one checkpoint may take.
+    pub fn of_checkpoint(&self) -> u32 {
+        self.floor / 2
+    }
+
+    /// Free segments, besides those for dirty data, below which segments are freed. Crashes in a row each leave a few
+    /// nearly empty segments behind before any is cleaned, on small volumes as on large ones.
+    pub fn low(&self) -> u32 {
+        let needed = self.of_checkpoint();
+        needed + (needed / 2).max(AFTER_CRASHES.min(needed))
+    }
+
+    /// Free segments, besides those for dirty data, above which segments are freed without a checkpoint: by writing their
+    /// live blocks, and log records.
+    pub fn lowest(&self) -> u32 {
+        self.of_checkpoint().midpoint(self.low())
     }
 }
 

@@ -206,7 +206,11 @@ fn term(lab: &Lab, station: &str, options: &str) -> String {
     // Without discards, as NILFS2.
     let segment = lab.scaled(32 << 20, 64 << 10);
     let dirty = (12 * segment).max(1 << 20);
-    format!("sfs:segment={},dirty={},discard=off,{options}", format_size(segment), format_size(dirty))
+    format!(
+        "sfs:segment={},dirty={},checkpoint-segments=20,discard=off,{options}",
+        format_size(segment),
+        format_size(dirty)
+    )
 }
 
 /// Runs a workload in a volume of ours on a drive, beside a cold file: it creates its files, writes the aging part, and is

@@ -120,7 +120,7 @@ impl Point {
     fn path(&self) -> String {
         let segment = self.device_bytes / SEGMENTS;
         format!(
-            "sfs:segment={},dirty={},{}/conv:size={},{}",
+            "sfs:segment={},dirty={},checkpoint-segments=20,{}/conv:size={},{}",
             format_size(segment),
             format_size((DIRTY_SEGMENTS * segment).max(1 << 20)),
             self.options,

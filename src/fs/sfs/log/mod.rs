@@ -4,6 +4,7 @@
 //! | file | content |
 //! |---|---|
 //! | `state` | the open segments, and the durable end of the log |
+//! | `sync_heads` | the heads of a sync of few blocks |
 //! | `segments` | the state of each segment: free, open, written; its live blocks |
 //! | `records` | log records of changes to names and inodes |
 //! | `writing` | writing of partial segments: blocks get addresses and are written |
@@ -14,6 +15,7 @@ mod reader;
 pub(super) mod records;
 pub(super) mod segments;
 mod state;
+mod sync_heads;
 #[cfg(test)]
 pub(super) mod test_log;
 mod writing;

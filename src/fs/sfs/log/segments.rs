@@ -345,9 +345,9 @@ impl Segments {
         }
     }
 
-    /// True if an emptied segment satisfies the condition.
-    pub fn has_emptied(&self, is_so: impl Fn(&Segment) -> bool) -> bool {
-        self.emptied.iter().any(|segment| is_so(&self.all[*segment as usize]))
+    /// Number of emptied segments that satisfy the condition.
+    pub fn count_emptied(&self, is_so: impl Fn(&Segment) -> bool) -> u32 {
+        self.emptied.iter().filter(|segment| is_so(&self.all[**segment as usize])).count() as u32
     }
 
     /// Frees the emptied segments that satisfy the condition, and returns them.

@@ -3,6 +3,7 @@
 use super::Head;
 use super::records::Records;
 use super::segments::Segments;
+use super::sync_heads::SyncHeads;
 use crate::fs::sfs::media::format::{BlockRecord, MOST_HEADS};
 
 /// The log.
@@ -14,6 +15,8 @@ pub(in crate::fs::sfs) struct Log {
     pub heads: [Option<Head>; MOST_HEADS],
     /// Maximum open segments of data.
     pub most_heads: usize,
+    /// The choice of heads for syncs.
+    pub sync_heads: SyncHeads,
     /// Data blocks written since the grouping observed the segments.
     pub unobserved_blocks: u64,
     /// The position in the open segment of metadata.
@@ -45,6 +48,7 @@ impl Log {
             records: Records::default(),
             heads: [None; MOST_HEADS],
             most_heads: MOST_HEADS,
+            sync_heads: SyncHeads::default(),
             unobserved_blocks: u64::MAX,
             of_metadata: None,
             contents: if holds_stamps { vec![Vec::new(); segments as usize] } else { Vec::new() },

@@ -111,7 +111,7 @@ impl Sfs {
             }
             self.close_head(task, to)?;
         }
-        if to != Destination::Metadata && self.log.segments.free() < self.limits.floor / 2 {
+        if to != Destination::Metadata && self.log.segments.free() < self.limits.of_checkpoint() {
             let with_room = self.log.open_heads().filter(|(_, head)| self.media.segment_blocks() - head.block > 1);
             if let Some((number, head)) = with_room.min_by_key(|(_, head)| head.block) {
                 return Ok((Destination::Head(number), head));

@@ -2,8 +2,8 @@
 //!
 //! | group | blocks |
 //! |---|---|
-//! | 0 to 6 | expected to be overwritten within a class of times: each is four times as long as the one before |
-//! | 7 | new, of a file about which nothing is known |
+//! | 0 to 4 | expected to be overwritten within a class of times: each is four times as long as the one before |
+//! | 5 | new, of a file about which nothing is known |
 //!
 //! **The estimate.** A block keeps one byte: the mean of the logarithms of its lifetimes, in which the last one counts
 //! half, the one before a quarter, and so on. SepBIT's predictor is the last lifetime alone, which says little where
@@ -17,17 +17,18 @@
 //! if it was written once only, by its age.
 //!
 //! **The classes** are relative to the size of the volume: lifetimes matter to a log by the share of it that is written
-//! meanwhile. The first class ends at a 128th of the volume, the last but one at eight times the volume. Ticks are
-//! converted by the observed number of ticks per written block.
+//! meanwhile. The first class ends at a 16th of the volume, the last but one at four times the volume. Blocks of shorter
+//! lifetimes are dead before their segment is cleaned: to separate them saves nothing, and each group costs an open segment,
+//! and the syncs a summary. Ticks are converted by the observed number of ticks per written block.
 
 use super::{BlockView, Grouping, GroupingSettings, Hint, Tick, VolumeShape, hotness};
 
 /// Groups of known lifetimes.
-const CLASSES: usize = 7;
+const CLASSES: usize = 5;
 /// The group of new blocks.
 const NEW: usize = CLASSES;
 /// The parts of a volume: within the time in which one is written, lifetimes are not distinguished.
-const FINEST: f64 = 512.0;
+const FINEST: f64 = 64.0;
 /// The doublings of lifetimes per class.
 const DOUBLINGS: f64 = 2.0;
 /// The steps of a stored estimate per doubling: 255 of them reach 2^42 ticks.
@@ -187,7 +188,7 @@ mod tests {
 
     const NOW: Tick = Tick(10_000_000);
 
-    /// A volume of 2^20 blocks: classes end at 2^13, 2^15, ... ticks.
+    /// A volume of 2^20 blocks: classes end at 2^16, 2^18, ... ticks.
     fn grouping() -> Lifetime {
         Lifetime::new(VolumeShape { seed: 1, segments: 1024, segment_blocks: 1024 })
     }
@@ -207,11 +208,11 @@ mod tests {
     #[test]
     fn a_block_goes_to_the_class_of_its_lifetimes() {
         let mut groups = grouping();
-        let classes = [10, 1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 20, 1 << 22].map(|interval| {
+        let classes = [10, 1 << 15, 1 << 17, 1 << 19, 1 << 21, 1 << 22].map(|interval| {
             let view = overwritten(&mut groups, &[interval; 2]);
             groups.group_of(&view, Tick(NOW.0 + interval))
         });
-        assert_eq!(classes, [0, 0, 1, 2, 3, 4, 5]);
+        assert_eq!(classes, [0, 0, 1, 2, 3, 4]);
     }
 
     #[test]
@@ -219,9 +220,9 @@ mod tests {
         let mut groups = grouping();
         let cold = overwritten(&mut groups, &[1 << 20; 3]);
         assert_eq!(groups.group_of(&cold, Tick(NOW.0 + 1)), 0, "1 tick beside 2^20: 2^10");
-        assert_eq!(groups.group_of(&cold, Tick(NOW.0 + (1 << 10))), 2, "2^10 beside 2^20: 2^15");
+        assert_eq!(groups.group_of(&cold, Tick(NOW.0 + (1 << 14))), 1, "2^14 beside 2^20: 2^17");
         let hot = overwritten(&mut groups, &[16; 3]);
-        assert_eq!(groups.group_of(&hot, Tick(NOW.0 + (1 << 22))), 1, "2^22 beside 2^4: 2^13");
+        assert_eq!(groups.group_of(&hot, Tick(NOW.0 + (1 << 30))), 1, "2^30 beside 2^4: 2^17");
     }
 
     #[test]
@@ -230,12 +231,12 @@ mod tests {
         let cleaned = |view| BlockView { cleaned_from: Some(0), ..view };
         let hot = cleaned(overwritten(&mut groups, &[16; 3]));
         let later = |ticks| Tick(NOW.0 + ticks);
-        assert_eq!((groups.group_of(&hot, later(16)), groups.group_of(&hot, later(1 << 20))), (0, 4));
+        assert_eq!((groups.group_of(&hot, later(16)), groups.group_of(&hot, later(1 << 20))), (0, 3));
         let cold = cleaned(overwritten(&mut groups, &[1 << 20; 3]));
-        assert_eq!(groups.group_of(&cold, later(16)), 4);
+        assert_eq!(groups.group_of(&cold, later(16)), 3);
         assert_eq!(groups.written(&cold, Some(4), later(16)), cold.memory, "cleaning is no write");
         let once = cleaned(block(1, NOW.0 - (1 << 16)));
-        assert_eq!(groups.group_of(&once, NOW), 2, "written once: its age");
+        assert_eq!(groups.group_of(&once, NOW), 1, "written once: its age");
     }
 
     #[test]
@@ -245,9 +246,9 @@ mod tests {
         assert_eq!(groups.group_of(&new, NOW), NEW);
         let hinted = [Hint::Unhinted, Hint::Short, Hint::Medium, Hint::Long, Hint::Extreme]
             .map(|hint| groups.group_of(&BlockView { hint, ..new }, NOW));
-        assert_eq!(hinted, [NEW, 0, 3, 5, 6]);
+        assert_eq!(hinted, [NEW, 0, 2, 3, 4]);
         overwritten(&mut groups, &[1 << 16; 3]);
-        assert_eq!(groups.group_of(&new, NOW), 2, "as its file's other blocks");
+        assert_eq!(groups.group_of(&new, NOW), 1, "as its file's other blocks");
         assert_eq!(groups.group_of(&BlockView { inode: 1 + FILES as u64, ..new }, NOW), NEW, "another file");
     }
 
@@ -262,7 +263,7 @@ mod tests {
         assert!((900.0..1001.0).contains(&groups.ticks_per_block), "{}", groups.ticks_per_block);
         let mut later = grouping();
         later.restore(&groups.state());
-        assert_eq!(later.class_of(24.5), groups.class_of(24.5));
-        assert_eq!((groups.class_of(22.5), grouping().class_of(22.5)), (0, 5));
+        assert_eq!(later.class_of(26.5), groups.class_of(26.5));
+        assert_eq!((groups.class_of(22.5), grouping().class_of(22.5)), (0, 4));
     }
 }

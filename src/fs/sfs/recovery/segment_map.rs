@@ -51,10 +51,23 @@ pub struct SegmentMap {
     pub given_up_blocks: u64,
     /// Findings of a check; `flashpath fsck` names them.
     pub findings: usize,
+    /// The open segments, in which the log continues.
+    pub heads: Vec<HeadRow>,
     /// The groups, the coldest first as far as that is known.
     pub groups: Vec<GroupRow>,
     /// The segments.
     pub segments: Vec<SegmentRow>,
+}
+
+/// An open segment.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct HeadRow {
+    /// The group that is written there, or the first of those that share it.
+    pub group: u8,
+    /// The segment.
+    pub segment: u32,
+    /// The block of the segment at which the next write begins.
+    pub block: u32,
 }
 
 /// A group of blocks of like hotness.
@@ -103,7 +116,8 @@ pub fn segment_map(medium: Medium, settings: &SfsSettings) -> Result<SegmentMap,
     let survey = opened.volume.survey(task, false, &opened.rebuilt)?;
     let given_up = survey.given_up;
     let findings = opened.findings.len() + survey.faults.len();
-    Ok(opened.volume.segment_map(opened.is_clean, given_up, findings))
+    let heads = opened.volume.open_ends(task, opened.is_clean)?;
+    Ok(opened.volume.segment_map(opened.is_clean, heads, given_up, findings))
 }
 
 fn state_name(state: State) -> &'static str {
@@ -142,7 +156,25 @@ impl Sfs {
         }
     }
 
-    fn segment_map(&self, is_clean: bool, given_up_blocks: u64, findings: usize) -> SegmentMap {
+    /// The ends of the log in the open segments of data: after an unmount as the superblock names them, and after a crash
+    /// where the log ends.
+    fn open_ends(&self, task: &Task<'_>, is_clean: bool) -> Result<Vec<HeadRow>, OpenSfsError> {
+        if is_clean {
+            let ends = self.superblock.open_ends();
+            return Ok(ends.map(|(group, segment, block)| HeadRow { group, segment, block }).collect());
+        }
+        let (reader, next) = (self.log_reader(task), self.superblock.next_partial.get());
+        let mut heads = Vec::new();
+        for (group, segment) in self.log.segments.last_opened().into_iter().filter(|(group, _)| *group != NO_GROUP) {
+            let block = reader.end_before(segment, next)?;
+            if block + 1 < reader.segment_blocks() {
+                heads.push(HeadRow { group, segment, block });
+            }
+        }
+        Ok(heads)
+    }
+
+    fn segment_map(&self, is_clean: bool, heads: Vec<HeadRow>, given_up_blocks: u64, findings: usize) -> SegmentMap {
         let census = self.census();
         let capacity = self.limits.segment_capacity;
         let utilization = |live: u64, segments: u32| live as f64 / (f64::from(segments.max(1)) * f64::from(capacity));
@@ -151,7 +183,10 @@ impl Sfs {
                 let segment = self.log.segments.get(number);
                 SegmentRow {
                     segment: number,
-                    state: state_name(segment.state),
+                    state: match heads.iter().any(|head| head.segment == number) {
+                        true => "open",
+                        false => state_name(segment.state),
+                    },
                     is_metadata: segment.is_metadata,
                     group: (segment.group != NO_GROUP && segment.state != State::Free).then_some(segment.group),
                     live_blocks: segment.live,
@@ -173,6 +208,7 @@ impl Sfs {
             inodes: self.metadata.inode_file.used(),
             given_up_blocks,
             findings,
+            heads,
             groups: self.group_rows(&segments, &census.centres),
             segments,
         }

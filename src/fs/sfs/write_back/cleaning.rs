@@ -115,7 +115,7 @@ impl Sfs {
         // A policy may select nearly full segments, for their lower cost later. When the free segments hardly suffice
         // for a checkpoint, the immediate gain decides; otherwise the log could fill up although much of it is dead,
         // for example after repeated crashes, each of which leaves a nearly empty segment of metadata.
-        let policy: &dyn Cleaner = match self.log.segments.free() < self.limits.floor / 2 {
+        let policy: &dyn Cleaner = match self.log.segments.free() < self.limits.of_checkpoint() {
             true => &Greedy,
             false => &*self.settings.cleaner,
         };

@@ -11,9 +11,6 @@ use crate::fs::sfs::placement::{BlockView, History, MOST_GROUPS, SegmentView, Ti
 use crate::fs::sfs::{Sfs, SfsError};
 use crate::task::Task;
 
-/// Blocks of a sync for a head that has fewer are written at the nearest head that has as many: a summary more would cost
-/// more than separating them saves (docs/decisions/0015-heads.md).
-const FEWEST_OF_SYNC: usize = 5;
 /// The grouping observes the segments anew after a segment's blocks divided by this.
 const OBSERVATIONS: u64 = 8;
 
@@ -101,19 +98,10 @@ impl Sfs {
         Ok(())
     }
 
-    /// The changed blocks of a sync by the heads at which they are written. Few blocks go where more are written.
+    /// The changed blocks of a sync by the heads at which they are written.
     pub(super) fn parts_of_sync(&mut self, task: &Task<'_>, slots: &[u32]) -> Result<Vec<(u8, Vec<u32>)>, SfsError> {
         let parts = self.by_head(task, slots)?;
-        // Of heads with equally many, the last one is the hottest.
-        let Some((most, _)) = parts.iter().max_by_key(|(_, slots)| slots.len()) else { return Ok(Vec::new()) };
-        let takes_part = |(head, slots): &&(u8, Vec<u32>)| head == most || slots.len() >= FEWEST_OF_SYNC;
-        let heads: Vec<u8> = parts.iter().filter(takes_part).map(|(head, _)| *head).collect();
-        let mut merged: Vec<(u8, Vec<u32>)> = heads.iter().map(|head| (*head, Vec::new())).collect();
-        for (head, slots) in parts {
-            let nearest = merged.iter_mut().rev().min_by_key(|(other, _)| other.abs_diff(head));
-            nearest.expect("the largest part is among them").1.extend(slots);
-        }
-        Ok(merged)
+        Ok(self.log.sync_heads.merge(&parts))
     }
 
     /// Writes these dirty blocks after log records, each file's in order, host writes before cleaned blocks so that the

@@ -58,7 +58,7 @@ impl<T: Turns> WriteBack<'_, T> {
 
     /// Restores the reserve before a checkpoint taken for another reason: many small synced changes must not use it up.
     pub fn keep_room(&mut self) -> Result<(), SfsError> {
-        match self.read_state(|sfs| sfs.log.segments.free() < sfs.limits.floor / 2)? {
+        match self.read_state(|sfs| sfs.log.segments.free() < sfs.limits.of_checkpoint())? {
             true => self.make_room(),
             false => Ok(()),
         }
@@ -71,14 +71,15 @@ impl<T: Turns> WriteBack<'_, T> {
         if self.read_state(|sfs| sfs.log.epoch)? == epoch { self.checkpoint(false) } else { Ok(()) }
     }
 
-    /// Frees segments whose live blocks were read.
+    /// Frees segments whose live blocks were read: by the log as long as there is room, as a checkpoint writes most of the
+    /// DAT under random writes.
     fn free_cleaned(&mut self) -> Result<(), SfsError> {
-        let (free, waited, has_room) =
-            self.read_state(|sfs| (sfs.log.segments.free(), sfs.dirty_blocks.len(), sfs.has_room()))?;
-        if has_room {
+        let (free, waited, can_write) = self
+            .read_state(|sfs| (sfs.log.segments.free(), sfs.dirty_blocks.len(), sfs.can_write_without_checkpoint()))?;
+        if can_write {
             self.write_groups()?;
         }
-        if self.read_state(|sfs| sfs.can_free_by_log())? {
+        if self.read_state(|sfs| sfs.freed_by_log() > 0)? {
             self.free_by_log()?;
         }
         let is_enough =
@@ -88,9 +89,9 @@ impl<T: Turns> WriteBack<'_, T> {
         }
         // No group fills a segment: what was cleaned is written at the heads of its groups, which costs less than a
         // checkpoint.
-        if has_room && waited > 0 {
+        if can_write && waited > 0 {
             self.turn(|sfs, task| sfs.write_rest(task))?;
-            if self.read_state(|sfs| sfs.can_free_by_log())? {
+            if self.read_state(|sfs| sfs.freed_by_log() > 0)? {
                 self.free_by_log()?;
             }
             if self.read_state(is_enough)? {
@@ -121,7 +122,7 @@ impl<T: Turns> WriteBack<'_, T> {
     fn write_out(&mut self) -> Result<(), SfsError> {
         self.make_room()?;
         self.write_groups()?;
-        match self.read_state(|sfs| sfs.log.segments_since_checkpoint >= sfs.settings.checkpoint_segments)? {
+        match self.read_state(|sfs| sfs.is_log_long())? {
             true => self.checkpoint(false),
             false => Ok(()),
         }
@@ -203,14 +204,20 @@ impl Sfs {
         }
     }
 
-    /// True if all dirty data fits, and a checkpoint after it.
+    /// True if all dirty data fits, and checkpoints after it: see [`Limits::low`](crate::fs::sfs::Limits).
     fn has_room(&self) -> bool {
-        self.log.segments.free() >= self.limits.floor + self.segments_to_write()
+        self.log.segments.free() >= self.limits.low() + self.segments_to_write()
     }
 
-    fn can_free_by_log(&self) -> bool {
+    /// True if all dirty data fits, and one checkpoint after it.
+    fn can_write_without_checkpoint(&self) -> bool {
+        self.log.segments.free() >= self.limits.lowest() + self.segments_to_write()
+    }
+
+    /// Emptied segments that become free when the log records are durable.
+    fn freed_by_log(&self) -> u32 {
         let epoch = self.log.epoch;
-        self.log.segments.has_emptied(|segment| is_freed_by_log(segment, epoch))
+        self.log.segments.count_emptied(|segment| is_freed_by_log(segment, epoch))
     }
 
     /// Frees, in memory, the emptied segments covered by log records. The records must be durable before the segments
@@ -237,6 +244,11 @@ impl Sfs {
         let above = (f64::from(count) * (1.0 - self.settings.watermark)) as u32;
         let live = self.log.segments.live().div_ceil(u64::from(self.limits.segment_capacity)) as u32;
         above.min(count.saturating_sub(live) / 2).max(self.limits.floor)
+    }
+
+    /// True if so much log was written since the last checkpoint that a mount after a crash would take long.
+    pub(super) fn is_log_long(&self) -> bool {
+        self.log.segments_since_checkpoint >= self.limits.log_segments
     }
 
     /// True if the dirty metadata requires a checkpoint.

@@ -118,7 +118,10 @@ impl Sfs {
         if !must_tell {
             return Ok(SyncWork::Flush);
         }
-        if self.settings.fsync_is_checkpoint || self.log.records.len() > self.limits.segment_capacity as usize * 1024 {
+        if self.settings.fsync_is_checkpoint
+            || self.is_log_long()
+            || self.log.records.len() > self.limits.segment_capacity as usize * 1024
+        {
             return Ok(SyncWork::Checkpoint);
         }
         self.log.records.touch(number);
