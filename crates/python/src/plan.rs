@@ -134,6 +134,7 @@ impl Plan {
     /// Reads a description, and checks every run of it. `one` asks for one run, which may have files.
     #[new]
     #[pyo3(signature = (workloads, on, options, *, format=None, stage=None, cpu=None, one=false))]
+    #[allow(clippy::too_many_arguments, reason = "keywords of a constructor in Python")]
     fn new(
         py: Python<'_>,
         workloads: Vec<Workload>,
