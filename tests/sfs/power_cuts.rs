@@ -6,7 +6,7 @@
 
 use super::calls::Call;
 use super::history::{History, look};
-use super::machine::{Case, Machine, seeds};
+use super::machine::{Case, Device, Machine, seeds};
 use super::model::split;
 use flashpath::fs::Durable;
 use flashpath::fs::sfs::{FileKind, SfsError};
@@ -275,5 +275,44 @@ fn a_tail_that_one_crash_cut_off_is_not_replayed_after_the_next() {
             let history = History::of(&found, history.step());
             machine.recover(task, &history).unwrap_or_else(|why| panic!("{}, after a second mount: {why}", case.0));
         }
+    }
+}
+
+/// A mount after a crash writes its superblock, which is torn; the next mount writes another one of the same number. Sectors in
+/// which both are equal must not complete the first, whose metadata was overwritten by then.
+#[test]
+fn a_torn_superblock_is_not_completed_by_the_next_one() {
+    let task = &Task::at(Time::ZERO);
+    let (machine, mut history) = base(task, false, false);
+    let write = Call::Write { path: "/foo".to_string(), offset: 0, length: 5 * BLOCK };
+    let calls = [vec![write, Call::SyncFile("/foo".to_string(), Durable::All)]];
+    make(task, &machine, &mut history, &calls, None);
+    machine.lose_power(&mut Random::new(0, "nothing is lost"));
+    // The next mount ends behind its first superblock, which is torn: of the older state of a grouping, one sector is left.
+    let bytes = |machine: &Machine, place| match &machine.device {
+        Device::Blocks(disk) => disk.bytes(place),
+        Device::Zones(_) => unreachable!("it has a disk"),
+    };
+    let cut_at = |cut| {
+        let cut_one = machine.copy();
+        cut_one.power.cut_after(cut);
+        drop(cut_one.open());
+        let is_written = |place: &u64| bytes(&cut_one, *place) != bytes(&machine, *place);
+        let place = [0, machine.segment_blocks / 2].into_iter().find(is_written)?;
+        Some((cut_one, place))
+    };
+    let (torn, place) = (1..100).find_map(cut_at).expect("a superblock is written");
+    let mut superblock = bytes(&torn, place);
+    superblock[512..1024].fill(7);
+    torn.lose_power(&mut Random::new(0, "the superblock is torn"));
+    let Device::Blocks(disk) = &torn.device else { unreachable!() };
+    disk.put(place, &superblock);
+    for (cut, seed) in (0..12).flat_map(|cut| (0..60).map(move |seed| (cut, seed))) {
+        let case = Case(format!("cut at operation {cut}, seed {seed}"));
+        let machine = torn.copy();
+        machine.power.cut_after(cut);
+        drop(machine.open());
+        machine.lose_power(&mut Random::new(seed, "the next superblock is torn"));
+        machine.recover(task, &history).unwrap_or_else(|why| panic!("{}: {why}", case.0));
     }
 }

@@ -52,13 +52,17 @@ impl Limits {
         let dirty_blocks = asked.min(most).max(segment_bytes) / BLOCK as u64;
         let reserved = (device_bytes / RESERVED_METADATA).max(FEW_METADATA.min(device_bytes / MOST_DIRTY));
         let reserved = reserved.clamp(segment_bytes, MOST_METADATA) / BLOCK as u64;
-        // The DAT is a 128th of the device: all of it may be dirty, or a checkpoint would be taken as soon as half of it
-        // is. The reserve holds the dirty data twice, and so has room for as much metadata more.
-        let metadata = (2 * reserved).min(reserved + dirty_blocks).min(MOST_METADATA / BLOCK as u64);
         let in_segments = |blocks: u64| blocks.div_ceil(u64::from(capacity)) as u32;
         // Segments of one checkpoint: dirty host data, as much data being cleaned, and metadata. Each of these parts
         // can end in a partly filled segment.
         let needed = 2 * in_segments(dirty_blocks) + in_segments(reserved) + 3;
+        // The DAT is a 128th of the device: all of it may be dirty, or a checkpoint would be taken as soon as half of it
+        // is. The reserve holds the dirty data twice, and so has room for as much metadata more; that of a small volume has
+        // none to spare.
+        let metadata = match needed {
+            0..=AFTER_CRASHES => reserved,
+            _ => (2 * reserved).min(reserved + dirty_blocks).min(MOST_METADATA / BLOCK as u64),
+        };
         // Enough for a second checkpoint if the first frees nothing.
         let floor = 2 * needed;
         let reserve = (floor + (segments / DEAD).max(4)).min(segments * 3 / 4);
@@ -93,9 +97,10 @@ impl Limits {
     }
 
     /// Free segments, besides those for dirty data, above which segments are freed without a checkpoint: by writing their
-    /// live blocks, and log records.
+    /// live blocks, and log records. A small volume keeps enough for a second checkpoint, should a crash end the first.
     pub fn lowest(&self) -> u32 {
-        self.of_checkpoint().midpoint(self.low())
+        let needed = self.of_checkpoint();
+        needed + ((self.low() - needed) / 2).max(AFTER_CRASHES.min(needed))
     }
 }
 

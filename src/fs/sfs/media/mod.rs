@@ -37,6 +37,8 @@ pub(super) struct Media {
     turn: AtomicU32,
     /// On zones: true if the next superblock goes to the other zone.
     leaves_zone: AtomicBool,
+    /// On a device of blocks: true if the place of the next superblock holds a damaged one.
+    has_damaged_place: AtomicBool,
     /// True if writes may still be in flight to an image.
     has_writes_in_flight: AtomicBool,
     /// Changes that the device makes later.
@@ -128,6 +130,7 @@ impl Media {
             segments,
             turn: AtomicU32::new(0),
             leaves_zone: AtomicBool::new(false),
+            has_damaged_place: AtomicBool::new(false),
             has_writes_in_flight: AtomicBool::new(false),
             queue: Queue::default(),
             fetching: Fetching::new(segments),
@@ -440,6 +443,26 @@ impl Media {
             Device::Blocks(device) => task.ask(|at| device.close(at)),
             Device::Zones(_) => self.flush(task),
         }
+    }
+
+    /// On a device of blocks, the place of the next superblock holds a damaged one.
+    pub fn note_damaged_place(&self) {
+        self.has_damaged_place.store(true, Ordering::Relaxed);
+    }
+
+    /// Wipes the place of the superblock with this sequence number, if it holds a damaged one. That may be a torn one of the same
+    /// number, which a mount wrote that crashed. Were the next one torn over it, sectors in which both are equal could complete the
+    /// older one, though the metadata that it names has been overwritten.
+    pub fn wipe_damaged_place(&self, task: &Task<'_>, sequence: u64) -> Result<(), DeviceError> {
+        let Device::Blocks(device) = &self.device else { return Ok(()) };
+        if !self.has_damaged_place.swap(false, Ordering::Relaxed) {
+            return Ok(());
+        }
+        let place = superblock_places(self.segment_blocks)[(sequence % 2) as usize];
+        // No sector of a superblock is so.
+        let filled = vec![0xFF; self.block_width()];
+        task.ask(|at| device.write(place, &filled, SUPERBLOCK, at))?;
+        self.flush(task)
     }
 
     /// Writes the superblock with this sequence number.

@@ -73,13 +73,17 @@ impl Located {
 }
 
 /// The medium, cut into the segments of its volume. The next superblock is written behind the newest one, or, if that
-/// is followed by a torn one, into the other zone.
+/// is followed by a torn one, into the other zone. On a device of blocks, a torn one is wiped before.
 pub(super) fn media_of(medium: Medium, superblocks: &AllFound, newest: &Found) -> Media {
     let superblock = &newest.superblock;
     let media = Media::new(medium, superblock.segment_blocks.get(), superblock.segments.get());
     media.resume_superblocks_in(newest.turn);
     if media.is_zoned() && !superblocks.torn_zone(newest).is_empty() {
         media.leave_superblock_zone();
+    }
+    let next = superblock_places(superblock.segment_blocks.get())[((superblock.sequence.get() + 1) % 2) as usize];
+    if !media.is_zoned() && superblocks.damaged.iter().any(|damaged| damaged.place == next.0) {
+        media.note_damaged_place();
     }
     media
 }

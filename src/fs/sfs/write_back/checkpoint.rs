@@ -248,6 +248,7 @@ impl WrittenCheckpoint {
     /// damaged later, the other is equivalent; the previous checkpoint is not, as its freed blocks are reused from now
     /// on.
     fn store_superblocks(&self, task: &Task<'_>, media: &Media) -> Result<Superblock, SfsError> {
+        media.wipe_damaged_place(task, self.superblocks[0].sequence.get())?;
         media.keep_superblocks_together();
         for superblock in &self.superblocks {
             media.write_superblock(task, superblock.sequence.get(), &superblock.with_checksum())?;
