@@ -44,8 +44,13 @@ fn blocks(path: &str, workload: &str, file: FileShape) -> RunResult {
 
 /// Overwrites in a file of a volume of sfs, so full that it cleans segments.
 fn cleaned(path: &str) -> RunResult {
+    cleaned_by(path, "zipf:theta=0.9,writes=3x")
+}
+
+/// The same, for a workload.
+fn cleaned_by(path: &str, workload: &str) -> RunResult {
     let shape = FileShape { utilization: Some(0.8), fsync_every: Some(32), ..FileShape::default() };
-    blocks(path, "zipf:theta=0.9,writes=3x", FileShape { bytes: Some(16 << 20), ..shape })
+    blocks(path, workload, FileShape { bytes: Some(16 << 20), ..shape })
 }
 
 fn files(path: &str) -> RunResult {
@@ -75,7 +80,7 @@ fn a_drive_that_is_the_whole_path_keeps_every_promise() {
 fn what_sfs_cleaned_and_checkpointed_is_known_down_to_the_copies_on_flash() {
     for layer in LAYERS {
         let path = format!("sfs:segment=128K,discard=off/{layer}/nand:size=64M,pages-per-block=96,timing=off");
-        let result = cleaned(&path);
+        let result = cleaned_by(&path, "zipf:theta=0.9,writes=12x");
         let ledger = check_ledger(&result);
         let sent = |origin: &str| ledger.sum(&|row| row.station == "sfs" && row.origin == origin);
         let station = layer.split(':').next().unwrap();
