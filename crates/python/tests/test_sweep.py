@@ -32,11 +32,12 @@ def test_a_table_is_that_of_the_program_to_the_last_byte(
 def test_cpu_time_is_that_of_the_program(
     program: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
 ) -> None:
-    work, on, file = "varmail:files=50,threads=2,loops=100", "ext/conv:size=64M", tmp_path / "s.csv"
+    work, on = "varmail:files=50,threads=2,loops=100", "ext/conv:size=64M"
     tables = {}
-    for cpu in [None, "off", "call=90000,block-copied=250"]:
-        option = [] if cpu is None else ["--cpu", cpu]
-        assert program("sweep", work, "--on", on, "--csv", file, "--quiet", *option).returncode == 0
+    for number, cpu in enumerate([None, "off", "call=90000,block-copied=250"]):
+        file, option = tmp_path / f"{number}.csv", [] if cpu is None else ["--cpu", cpu]
+        ran = program("sweep", work, "--on", on, "--csv", file, "--quiet", *option)
+        assert ran.returncode == 0, ran.stderr
         tables[cpu] = flashpath.sweep(work, on=on, cpu=cpu)
         assert tables[cpu].to_csv() == file.read_text(), cpu
     assert len({table.to_csv() for table in tables.values()}) == 3
