@@ -129,14 +129,13 @@ fn commits_alone(socket: &Path, rounds: usize) {
     let (bytes, message, mut pages) = (vec![7; BLOCK], round_trip(rounds), Pages::new());
     let mut filled = Vec::new();
     for blocks in COMMITS {
-        let (mut times, mut fills, mut bare): ([Vec<f64>; 3], [f64; 3], _) = Default::default();
+        let (mut times, mut fills, mut bare): ([Vec<f64>; 3], [f64; 3], Vec<f64>) = Default::default();
         for _ in 0..rounds {
             for (number, guest) in guests.iter_mut().enumerate() {
                 let (filled_ns, ns) = guest.commit(&bytes, blocks);
                 times[number].push(ns);
                 fills[number] += filled_ns;
             }
-            let _: &mut Vec<f64> = &mut bare;
             bare.push(message + pages.protect(blocks));
         }
         guests.iter_mut().for_each(Committing::let_go);
