@@ -28,8 +28,8 @@ const MOST_METADATA: u64 = 256 << 20;
 /// [`FEWEST_OF_LOG`].
 const LOG: u32 = 8;
 const FEWEST_OF_LOG: u32 = 20;
-/// Segments kept for crashes in a row.
-const AFTER_CRASHES: u32 = 10;
+/// A volume of which a checkpoint takes at most so many segments is small: its reserve has no room for more dirty metadata.
+const SMALL: u32 = 10;
 /// Metadata blocks on the path to a file's new blocks: maps, pages of the DAT and of the inode file, a directory block.
 const PATH: u64 = 8;
 /// Inodes stored in `MANY` blocks, with names of 12 bytes: 16 inodes or 170 names per block, and a block of names takes
@@ -60,7 +60,7 @@ impl Limits {
         // is. The reserve holds the dirty data twice, and so has room for as much metadata more; that of a small volume has
         // none to spare.
         let metadata = match needed {
-            0..=AFTER_CRASHES => reserved,
+            0..=SMALL => reserved,
             _ => (2 * reserved).min(reserved + dirty_blocks).min(MOST_METADATA / BLOCK as u64),
         };
         // Enough for a second checkpoint if the first frees nothing.
@@ -89,18 +89,18 @@ impl Limits {
         self.floor / 2
     }
 
-    /// Free segments, besides those for dirty data, below which segments are freed. Crashes in a row each leave a few
-    /// nearly empty segments behind before any is cleaned, on small volumes as on large ones.
+    /// Free segments, besides those for dirty data, below which segments are freed: one and a half of what a checkpoint may
+    /// take. More of them make cleaning expensive: docs/decisions/0015-heads.md.
     pub fn low(&self) -> u32 {
         let needed = self.of_checkpoint();
-        needed + (needed / 2).max(AFTER_CRASHES.min(needed))
+        needed + needed / 2
     }
 
     /// Free segments, besides those for dirty data, above which segments are freed without a checkpoint: by writing their
-    /// live blocks, and log records. A small volume keeps enough for a second checkpoint, should a crash end the first.
+    /// live blocks, and log records. Below [`Limits::low`], so that cleaned segments are freed by the log as a rule.
     pub fn lowest(&self) -> u32 {
         let needed = self.of_checkpoint();
-        needed + ((self.low() - needed) / 2).max(AFTER_CRASHES.min(needed))
+        needed + (self.low() - needed) / 2
     }
 }
 
