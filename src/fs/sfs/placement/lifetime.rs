@@ -12,12 +12,16 @@
 //! last write was just now. Here no lifetime, however short or long, moves a block by more than half the way.
 //!
 //! **A host write** goes by the estimate with the lifetime that it ends. **A new block** goes by what it is said to be
-//! (a [`Hint`]), else by the mean lifetime of its file's other blocks, else to the group of new blocks. **A cleaned
+//! (a [`Hint`]). One behind the end of its file goes by the mean lifetime of the file's other blocks, or to the group of new
+//! blocks. One in a hole was not written as long as the file is known, and is expected to live at least as long. **A cleaned
 //! block** goes by its estimate and its age together: the longer it lived beyond what was expected, the longer it will;
 //! if it was written once only, by its age.
 //!
+//! **One group** is used as long as estimates tell nothing: where all blocks die alike, groups would only cost open segments and summaries.
+//! See [`Foresight`].
+//!
 //! **The classes** are relative to the size of the volume: lifetimes matter to a log by the share of it that is written
-//! meanwhile. The first class ends at a 16th of the volume, the last but one at four times the volume. Blocks of shorter
+//! meanwhile. The first class ends at a 64th of the volume, the last but one at all of it. Blocks of shorter
 //! lifetimes are dead before their segment is cleaned: to separate them saves nothing, and each group costs an open segment,
 //! and the syncs a summary. Ticks are converted by the observed number of ticks per written block.
 
@@ -25,10 +29,12 @@ use super::{BlockView, Grouping, GroupingSettings, Hint, Tick, VolumeShape, hotn
 
 /// Groups of known lifetimes.
 const CLASSES: usize = 5;
+/// The group of all blocks as long as estimates tell nothing.
+const ALL: usize = 0;
 /// The group of new blocks.
 const NEW: usize = CLASSES;
 /// The parts of a volume: within the time in which one is written, lifetimes are not distinguished.
-const FINEST: f64 = 64.0;
+const FINEST: f64 = 256.0;
 /// The doublings of lifetimes per class.
 const DOUBLINGS: f64 = 2.0;
 /// The steps of a stored estimate per doubling: 255 of them reach 2^42 ticks.
@@ -39,6 +45,11 @@ const LAST: f64 = 0.5;
 const FILES: usize = 4096;
 /// The weight of the last lifetime among those of a file's blocks.
 const LAST_OF_FILE: f64 = 1.0 / 64.0;
+/// Overwritten blocks after which the past of [`Foresight`] counts half, and the fewest that say something.
+const FORESEEN: f64 = 65_536.0;
+const FEWEST_FORESEEN: f64 = 1024.0;
+/// The doublings that estimates have to tell apart for groups to pay: docs/decisions/0015-heads.md.
+const TOLD_APART: f64 = 0.3;
 /// The parts of a volume after which the ticks per block are measured anew.
 const MEASURED: u64 = 64;
 
@@ -60,8 +71,49 @@ impl GroupingSettings for LifetimeSettings {
 #[derive(Clone, Copy, Debug, Default)]
 struct FileLives {
     inode: u64,
-    /// The mean of their logarithms, in doublings.
-    doublings: f64,
+    /// The mean of their logarithms, in doublings; `None` before the first block was overwritten.
+    doublings: Option<f64>,
+    /// When its first block was written, as far as is known.
+    since: Tick,
+    /// The place after its last block, as far as is known.
+    end: u64,
+}
+
+/// How well estimates foretell lifetimes: sums over overwritten blocks of the estimate x before and of the lifetime y, both in
+/// doublings.
+#[derive(Clone, Copy, Debug, Default)]
+struct Foresight {
+    count: f64,
+    x: f64,
+    y: f64,
+    xx: f64,
+    xy: f64,
+}
+
+impl Foresight {
+    /// Counts an overwritten block.
+    fn count(&mut self, estimate: f64, lived: f64) {
+        if self.count >= FORESEEN {
+            let Foresight { count, x, y, xx, xy } = *self;
+            *self = Foresight { count: count / 2.0, x: x / 2.0, y: y / 2.0, xx: xx / 2.0, xy: xy / 2.0 };
+        }
+        self.count += 1.0;
+        self.x += estimate;
+        self.y += lived;
+        self.xx += estimate * estimate;
+        self.xy += estimate * lived;
+    }
+
+    /// The doublings by which estimates tell lifetimes apart: the slope of the regression of y on x, times the standard
+    /// deviation of x. With uniform writes about 0, with Zipf writes 0.5 to 5. 0 before enough is known.
+    fn told_apart(&self) -> f64 {
+        if self.count < FEWEST_FORESEEN {
+            return 0.0;
+        }
+        let variance = self.xx / self.count - (self.x / self.count).powi(2);
+        let covariance = self.xy / self.count - self.x / self.count * self.y / self.count;
+        if variance > 0.0 { covariance / variance.sqrt() } else { 0.0 }
+    }
 }
 
 /// The grouping by lifetime.
@@ -73,6 +125,7 @@ pub struct Lifetime {
     measured_since: Option<Tick>,
     blocks: u64,
     files: Vec<FileLives>,
+    foresight: Foresight,
 }
 
 impl Lifetime {
@@ -84,6 +137,7 @@ impl Lifetime {
             measured_since: None,
             blocks: 0,
             files: vec![FileLives::default(); FILES],
+            foresight: Foresight::default(),
         }
     }
 
@@ -93,9 +147,18 @@ impl Lifetime {
         (((doublings - finest) / DOUBLINGS).max(0.0) as usize).min(CLASSES - 1)
     }
 
-    fn file(&self, inode: u64) -> Option<f64> {
-        let file = self.files[inode as usize % FILES];
-        (file.inode == inode && inode != 0).then_some(file.doublings)
+    /// The group of a new block.
+    fn group_of_new(&self, block: &BlockView, now: Tick) -> usize {
+        let file = &self.files[block.inode as usize % FILES];
+        if file.inode != block.inode || file.end == 0 {
+            return NEW;
+        }
+        let is_in_hole = block.place < file.end;
+        let age = is_in_hole.then(|| (hotness::age(file.since, now) as f64).log2());
+        match (file.doublings, age) {
+            (None, None) => NEW,
+            (doublings, age) => self.class_of(doublings.unwrap_or(0.0).max(age.unwrap_or(0.0))),
+        }
     }
 
     /// Counts a block written by the host: the ticks per block, and the lifetime that it ends.
@@ -107,13 +170,17 @@ impl Lifetime {
             self.ticks_per_block = (self.ticks_per_block + measured) / 2.0;
             (self.measured_since, self.blocks) = (Some(now), 0);
         }
+        let file = &mut self.files[block.inode as usize % FILES];
+        if file.inode != block.inode {
+            *file = FileLives { inode: block.inode, doublings: None, since: now, end: 0 };
+        }
+        file.end = file.end.max(block.place + 1);
         if block.block.writes > 0 {
             let lived = lived(block, now);
-            let file = &mut self.files[block.inode as usize % FILES];
-            *file = match file.inode == block.inode {
-                true => FileLives { doublings: file.doublings + (lived - file.doublings) * LAST_OF_FILE, ..*file },
-                false => FileLives { inode: block.inode, doublings: lived },
-            };
+            file.doublings = Some(file.doublings.map_or(lived, |mean| mean + (lived - mean) * LAST_OF_FILE));
+            if let Some(estimate) = estimate(block) {
+                self.foresight.count(estimate, lived);
+            }
         }
     }
 }
@@ -141,6 +208,10 @@ impl Grouping for Lifetime {
 
     fn group_of(&mut self, block: &BlockView, now: Tick) -> usize {
         let is_new = block.block.writes == 0;
+        let is_hinted = is_new && !matches!(block.hint, Hint::None | Hint::Unhinted);
+        if !is_hinted && self.foresight.told_apart() < TOLD_APART {
+            return ALL;
+        }
         match (block.cleaned_from, block.hint) {
             (Some(_), _) => {
                 let age = lived(block, now);
@@ -151,7 +222,7 @@ impl Grouping for Lifetime {
             (None, Hint::Medium) if is_new => CLASSES / 2,
             (None, Hint::Long) if is_new => CLASSES - 2,
             (None, Hint::Extreme) if is_new => CLASSES - 1,
-            (None, _) if is_new => self.file(block.inode).map_or(NEW, |doublings| self.class_of(doublings)),
+            (None, _) if is_new => self.group_of_new(block, now),
             (None, _) => self.class_of(renewed(block, now)),
         }
     }
@@ -167,16 +238,24 @@ impl Grouping for Lifetime {
         }
     }
 
-    /// The ticks per block.
+    /// The ticks per block, and the sums of the foresight.
     fn state(&self) -> Vec<f64> {
-        vec![self.ticks_per_block]
+        let Foresight { count, x, y, xx, xy } = self.foresight;
+        vec![self.ticks_per_block, count, x, y, xx, xy]
     }
 
     fn restore(&mut self, memory: &[f64]) {
-        if let [ticks_per_block] = memory
-            && (1e-9..=u64::MAX as f64).contains(ticks_per_block)
-        {
+        let Some((ticks_per_block, sums)) = memory.split_first() else { return };
+        if (1e-9..=u64::MAX as f64).contains(ticks_per_block) {
             self.ticks_per_block = *ticks_per_block;
+        }
+        // Doublings of ticks are below 64, and squares below 4096.
+        if let &[count, x, y, xx, xy] = sums
+            && (0.0..=FORESEEN).contains(&count)
+            && [x, y].iter().all(|sum| (0.0..=64.0 * count).contains(sum))
+            && [xx, xy].iter().all(|sum| (0.0..=4096.0 * count).contains(sum))
+        {
+            self.foresight = Foresight { count, x, y, xx, xy };
         }
     }
 }
@@ -188,9 +267,11 @@ mod tests {
 
     const NOW: Tick = Tick(10_000_000);
 
-    /// A volume of 2^20 blocks: classes end at 2^16, 2^18, ... ticks.
+    /// A volume of 2^20 blocks: classes end at 2^14, 2^16, ... ticks. Estimates have foretold lifetimes well.
     fn grouping() -> Lifetime {
-        Lifetime::new(VolumeShape { seed: 1, segments: 1024, segment_blocks: 1024 })
+        let mut groups = Lifetime::new(VolumeShape { seed: 1, segments: 1024, segment_blocks: 1024 });
+        (0..2000).for_each(|at| groups.foresight.count(f64::from(at % 40), f64::from(at % 40)));
+        groups
     }
 
     /// Writes a block anew at these intervals, and returns its view after the last one.
@@ -208,7 +289,7 @@ mod tests {
     #[test]
     fn a_block_goes_to_the_class_of_its_lifetimes() {
         let mut groups = grouping();
-        let classes = [10, 1 << 15, 1 << 17, 1 << 19, 1 << 21, 1 << 22].map(|interval| {
+        let classes = [10, 1 << 13, 1 << 15, 1 << 17, 1 << 19, 1 << 20].map(|interval| {
             let view = overwritten(&mut groups, &[interval; 2]);
             groups.group_of(&view, Tick(NOW.0 + interval))
         });
@@ -220,9 +301,9 @@ mod tests {
         let mut groups = grouping();
         let cold = overwritten(&mut groups, &[1 << 20; 3]);
         assert_eq!(groups.group_of(&cold, Tick(NOW.0 + 1)), 0, "1 tick beside 2^20: 2^10");
-        assert_eq!(groups.group_of(&cold, Tick(NOW.0 + (1 << 14))), 1, "2^14 beside 2^20: 2^17");
+        assert_eq!(groups.group_of(&cold, Tick(NOW.0 + (1 << 10))), 1, "2^10 beside 2^20: 2^15");
         let hot = overwritten(&mut groups, &[16; 3]);
-        assert_eq!(groups.group_of(&hot, Tick(NOW.0 + (1 << 30))), 1, "2^30 beside 2^4: 2^17");
+        assert_eq!(groups.group_of(&hot, Tick(NOW.0 + (1 << 26))), 1, "2^26 beside 2^4: 2^15");
     }
 
     #[test]
@@ -231,11 +312,11 @@ mod tests {
         let cleaned = |view| BlockView { cleaned_from: Some(0), ..view };
         let hot = cleaned(overwritten(&mut groups, &[16; 3]));
         let later = |ticks| Tick(NOW.0 + ticks);
-        assert_eq!((groups.group_of(&hot, later(16)), groups.group_of(&hot, later(1 << 20))), (0, 3));
-        let cold = cleaned(overwritten(&mut groups, &[1 << 20; 3]));
+        assert_eq!((groups.group_of(&hot, later(16)), groups.group_of(&hot, later(1 << 19))), (0, 3));
+        let cold = cleaned(overwritten(&mut groups, &[1 << 19; 3]));
         assert_eq!(groups.group_of(&cold, later(16)), 3);
         assert_eq!(groups.written(&cold, Some(4), later(16)), cold.memory, "cleaning is no write");
-        let once = cleaned(block(1, NOW.0 - (1 << 16)));
+        let once = cleaned(block(1, NOW.0 - (1 << 14)));
         assert_eq!(groups.group_of(&once, NOW), 1, "written once: its age");
     }
 
@@ -247,9 +328,47 @@ mod tests {
         let hinted = [Hint::Unhinted, Hint::Short, Hint::Medium, Hint::Long, Hint::Extreme]
             .map(|hint| groups.group_of(&BlockView { hint, ..new }, NOW));
         assert_eq!(hinted, [NEW, 0, 2, 3, 4]);
-        overwritten(&mut groups, &[1 << 16; 3]);
-        assert_eq!(groups.group_of(&new, NOW), 1, "as its file's other blocks");
+        // The file's only block, at place 0, is known since 2^15 ticks.
+        overwritten(&mut groups, &[1 << 14; 3]);
+        let at = |place| BlockView { place, ..new };
+        assert_eq!(groups.group_of(&at(1), NOW), 1, "behind the end: as its file's other blocks");
         assert_eq!(groups.group_of(&BlockView { inode: 1 + FILES as u64, ..new }, NOW), NEW, "another file");
+        let later = Tick(NOW.0 + (1 << 19));
+        assert_eq!(
+            (groups.group_of(&at(0), later), groups.group_of(&at(1), later)),
+            (3, 1),
+            "a hole was not written for long"
+        );
+    }
+
+    #[test]
+    fn one_group_is_used_unless_estimates_foretell_lifetimes() {
+        let (mut groups, known) = (grouping(), grouping());
+        let cold = overwritten(&mut groups, &[1 << 19; 3]);
+        let later = Tick(NOW.0 + (1 << 19));
+        assert!(groups.foresight.told_apart() > 5.0);
+        assert_eq!(groups.group_of(&cold, later), 3);
+        // Lifetimes that have nothing to do with estimates.
+        groups.foresight = Foresight::default();
+        assert_eq!(groups.group_of(&cold, later), ALL, "nothing is known");
+        (0..200_000).for_each(|at| groups.foresight.count(f64::from(at % 40), f64::from(at % 7)));
+        assert!(groups.foresight.told_apart().abs() < TOLD_APART, "{:?}", groups.foresight);
+        assert!(groups.foresight.count <= FORESEEN);
+        assert_eq!(groups.group_of(&cold, later), ALL);
+        let new = |hint| BlockView { hint, ..block(0, 0) };
+        assert_eq!([Hint::None, Hint::Unhinted].map(|hint| groups.group_of(&new(hint), later)), [ALL, ALL]);
+        assert_eq!(groups.group_of(&new(Hint::Long), later), CLASSES - 2, "what is said of a new block counts");
+        groups.restore(&known.state());
+        assert_eq!(groups.group_of(&cold, later), 3, "the next mount knows it");
+        for wrong in [f64::NAN, -1.0, f64::INFINITY, 1e300] {
+            (1..6).for_each(|at| {
+                let mut state = known.state();
+                state[at] = wrong;
+                let mut groups = grouping();
+                groups.restore(&state);
+                assert_eq!(groups.foresight.told_apart(), known.foresight.told_apart(), "{at}: {wrong} is ignored");
+            });
+        }
     }
 
     #[test]
@@ -264,6 +383,6 @@ mod tests {
         let mut later = grouping();
         later.restore(&groups.state());
         assert_eq!(later.class_of(26.5), groups.class_of(26.5));
-        assert_eq!((groups.class_of(22.5), grouping().class_of(22.5)), (0, 4));
+        assert_eq!((groups.class_of(20.5), grouping().class_of(20.5)), (0, 4));
     }
 }
