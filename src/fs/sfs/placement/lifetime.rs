@@ -3,7 +3,7 @@
 //! | group | blocks |
 //! |---|---|
 //! | 0 to 4 | expected to be overwritten within a class of times: each is four times as long as the one before |
-//! | 5 | new, of a file about which nothing is known |
+//! | 5 | new, of a file about which nothing is known; all blocks as long as estimates tell nothing |
 //!
 //! **The estimate.** A block keeps one byte: the mean of the logarithms of its lifetimes, in which the last one counts
 //! half, the one before a quarter, and so on. SepBIT's predictor is the last lifetime alone, which says little where
@@ -17,8 +17,8 @@
 //! block** goes by its estimate and its age together: the longer it lived beyond what was expected, the longer it will;
 //! if it was written once only, by its age.
 //!
-//! **One group** is used as long as estimates tell nothing: where all blocks die alike, groups would only cost open segments and summaries.
-//! See [`Foresight`].
+//! **One group**, that of new blocks, is used as long as estimates tell nothing: where all blocks die alike, groups would only cost open segments and summaries.
+//! See `Foresight`.
 //!
 //! **The classes** are relative to the size of the volume: lifetimes matter to a log by the share of it that is written
 //! meanwhile. The first class ends at a 64th of the volume, the last but one at all of it. Blocks of shorter
@@ -29,9 +29,7 @@ use super::{BlockView, Grouping, GroupingSettings, Hint, Tick, VolumeShape, hotn
 
 /// Groups of known lifetimes.
 const CLASSES: usize = 5;
-/// The group of all blocks as long as estimates tell nothing.
-const ALL: usize = 0;
-/// The group of new blocks.
+/// The group of new blocks, and of all blocks as long as estimates tell nothing.
 const NEW: usize = CLASSES;
 /// The parts of a volume: within the time in which one is written, lifetimes are not distinguished.
 const FINEST: f64 = 256.0;
@@ -174,7 +172,7 @@ impl Lifetime {
         if file.inode != block.inode {
             *file = FileLives { inode: block.inode, doublings: None, since: now, end: 0 };
         }
-        file.end = file.end.max(block.place + 1);
+        file.end = file.end.max(block.place.saturating_add(1));
         if block.block.writes > 0 {
             let lived = lived(block, now);
             file.doublings = Some(file.doublings.map_or(lived, |mean| mean + (lived - mean) * LAST_OF_FILE));
@@ -210,7 +208,7 @@ impl Grouping for Lifetime {
         let is_new = block.block.writes == 0;
         let is_hinted = is_new && !matches!(block.hint, Hint::None | Hint::Unhinted);
         if !is_hinted && self.foresight.told_apart() < TOLD_APART {
-            return ALL;
+            return NEW;
         }
         match (block.cleaned_from, block.hint) {
             (Some(_), _) => {
@@ -350,13 +348,13 @@ mod tests {
         assert_eq!(groups.group_of(&cold, later), 3);
         // Lifetimes that have nothing to do with estimates.
         groups.foresight = Foresight::default();
-        assert_eq!(groups.group_of(&cold, later), ALL, "nothing is known");
+        assert_eq!(groups.group_of(&cold, later), NEW, "nothing is known");
         (0..200_000).for_each(|at| groups.foresight.count(f64::from(at % 40), f64::from(at % 7)));
         assert!(groups.foresight.told_apart().abs() < TOLD_APART, "{:?}", groups.foresight);
         assert!(groups.foresight.count <= FORESEEN);
-        assert_eq!(groups.group_of(&cold, later), ALL);
+        assert_eq!(groups.group_of(&cold, later), NEW);
         let new = |hint| BlockView { hint, ..block(0, 0) };
-        assert_eq!([Hint::None, Hint::Unhinted].map(|hint| groups.group_of(&new(hint), later)), [ALL, ALL]);
+        assert_eq!([Hint::None, Hint::Unhinted].map(|hint| groups.group_of(&new(hint), later)), [NEW, NEW]);
         assert_eq!(groups.group_of(&new(Hint::Long), later), CLASSES - 2, "what is said of a new block counts");
         groups.restore(&known.state());
         assert_eq!(groups.group_of(&cold, later), 3, "the next mount knows it");
