@@ -2,8 +2,8 @@
 //!
 //! Each head that a sync touches costs a summary. So a sync of few blocks is written at fewer heads than its blocks have
 //! groups: the heads are cut into as many parts as pay, and neighbouring groups share a part, so that few blocks are far
-//! from the mean of their part. The cut follows what was synced lately, not one sync alone, so that
-//! the same groups stay together. A part is written at the head that has the most of its blocks: a sync of one block
+//! from the mean of their part. The cut follows what was synced lately, not one sync alone, so that the same groups stay
+//! together. A part is written at the head that has the most of its blocks: a sync of one block
 //! at the head of its group.
 
 use crate::fs::sfs::media::format::MOST_HEADS;

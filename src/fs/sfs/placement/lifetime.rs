@@ -17,8 +17,8 @@
 //! block** goes by its estimate and its age together: the longer it lived beyond what was expected, the longer it will;
 //! if it was written once only, by its age.
 //!
-//! **One group**, that of new blocks, is used as long as estimates tell nothing: where all blocks die alike, groups would only cost open segments and summaries.
-//! See `Foresight`.
+//! **One group**, that of new blocks, is used as long as estimates foretell nothing (`Foresight`): where all blocks die
+//! alike, groups would only cost open segments and summaries.
 //!
 //! **The classes** are relative to the size of the volume: lifetimes matter to a log by the share of it that is written
 //! meanwhile. The first class ends at a 64th of the volume, the last but one at all of it. Blocks of shorter
