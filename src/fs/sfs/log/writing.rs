@@ -326,10 +326,10 @@ impl Sfs {
         entry.memory = self.grouping.written(&view, Some(waits.group), self.tick);
         if waits.before != 0 {
             let old = (waits.before / u64::from(self.media.segment_blocks())) as u32;
-            self.log.segments.lose(old, Kind::Data, entry.writes.get(), entry.modified.get());
             if !waits.is_cleaned {
-                self.lives.died(view.group, view.block.modified, self.tick);
+                self.count_death(old);
             }
+            self.log.segments.lose(old, Kind::Data, entry.writes.get(), entry.modified.get());
         }
         let crc = crc::crc32c(self.dirty_blocks.bytes(slot));
         if waits.is_cleaned {

@@ -4,9 +4,8 @@
 
 use crate::crc;
 use crate::fs::sfs::media::format::{self, Kind};
-use crate::fs::sfs::media::format::{BlockBytes, NO_GROUP, zeroed};
+use crate::fs::sfs::media::format::{BlockBytes, zeroed};
 use crate::fs::sfs::metadata::paged;
-use crate::fs::sfs::placement::Tick;
 use crate::fs::sfs::{Sfs, SfsError};
 use crate::task::Task;
 use rustc_hash::FxHashMap;
@@ -226,11 +225,10 @@ impl Sfs {
         };
         if lies_at != 0 {
             let segment = (lies_at / u64::from(self.media.segment_blocks())) as u32;
-            self.log.segments.lose(segment, kind, entry.writes.get(), entry.modified.get());
             if kind == Kind::Data {
-                let group = (entry.group != NO_GROUP).then_some(entry.group);
-                self.lives.died(group, Tick(entry.modified.get()), self.tick);
+                self.count_death(segment);
             }
+            self.log.segments.lose(segment, kind, entry.writes.get(), entry.modified.get());
         }
         self.metadata.blocks.remove(number);
         self.metadata.dat.free(task, number)?;

@@ -4,7 +4,7 @@
 //! those of a group are halved each time that it has counted 32,768 deaths. So the rates follow changes of the load,
 //! whatever the unit of a tick.
 
-use super::{MOST_GROUPS, SegmentView, Tick, hotness};
+use super::{MOST_GROUPS, SegmentView, Tick};
 use std::cell::Cell;
 
 /// Classes of ages per doubling of the age.
@@ -63,10 +63,10 @@ fn index(group: Option<u8>) -> usize {
 }
 
 impl Lives {
-    /// Counts the death of a block of this group, last written at `modified`.
-    pub fn died(&mut self, group: Option<u8>, modified: Tick, now: Tick) {
-        let group = &mut self.groups[index(group)];
-        group.deaths[class_of(hotness::age(modified, now) as f64)] += 1.0;
+    /// Counts the death of a block of a segment, at the mean age of the segment's live blocks: as its exposure counts.
+    pub fn died(&mut self, segment: &SegmentView, now: Tick) {
+        let group = &mut self.groups[index(segment.group)];
+        group.deaths[class_of(mean_age(segment, now))] += 1.0;
         group.all_deaths += 1.0;
         if group.all_deaths >= MEMORY {
             group.deaths.iter_mut().chain(&mut group.exposure).for_each(|sum| *sum /= 2.0);
@@ -119,14 +119,14 @@ impl Group {
     /// The best rate for blocks in the middle of a class of ages.
     fn best_rate(&self, class: usize) -> f64 {
         let born = (begin(class) + begin(class + 1)) / 2.0;
-        let (mut age, mut hazards, mut best) = (born, 0.0, 0.0f64);
+        let (mut age, mut hazards, mut best) = (born, 0.0, self.hazard(class));
         for class in class..(class + AHEAD).min(AGES) {
             let end = begin(class + 1);
             hazards += self.hazard(class) * (end - age);
             age = end;
             best = best.max((1.0 - f64::exp(-hazards)) / (age - born));
         }
-        best.max(f64::MIN_POSITIVE)
+        best
     }
 }
 
@@ -162,7 +162,7 @@ mod tests {
         for age in (8..30).map(|class| (begin(class) * 1.2) as u64) {
             lives.observed = Tick(NOW.0 - 2000);
             lives.observe(&[aged(age)], NOW);
-            (0..200).for_each(|_| lives.died(Some(0), Tick(NOW.0 - age), NOW));
+            (0..200).for_each(|_| lives.died(&aged(age), NOW));
         }
         for age in [100, 1000, 10_000] {
             let rate = lives.rate(&aged(age), NOW);
@@ -177,7 +177,7 @@ mod tests {
             lives.observed = Tick(NOW.0 - 100_000);
             lives.observe(&[aged(age)], NOW);
         }
-        (0..10_000).for_each(|_| lives.died(Some(0), Tick(NOW.0 - 4000), NOW));
+        (0..10_000).for_each(|_| lives.died(&aged(4000), NOW));
         let rate = lives.rate(&aged(1000), NOW);
         assert!((1.0 / 6000.0..1.0 / 2000.0).contains(&rate), "about 1 / 3000: {rate}");
     }
@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn groups_are_separate_and_the_past_is_forgotten() {
         let mut lives = Lives::default();
-        (0..100_000).for_each(|_| lives.died(Some(1), Tick(NOW.0 - 100), NOW));
+        (0..100_000).for_each(|_| lives.died(&SegmentView { group: Some(1), ..aged(100) }, NOW));
         assert!(lives.groups[1].all_deaths < MEMORY);
         assert_eq!(lives.groups[0].all_deaths, 0.0);
     }

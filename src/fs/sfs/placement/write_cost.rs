@@ -84,8 +84,13 @@ struct Log<'g> {
 
 impl Log<'_> {
     fn views(&self) -> impl Iterator<Item = SegmentView> {
-        let full = self.segments.iter().enumerate().filter(|(_, segment)| segment.blocks.len() == SEGMENT_BLOCKS);
-        full.map(|(number, segment)| SegmentView {
+        (0..self.segments.len()).filter_map(|number| self.view(number))
+    }
+
+    /// The view of a segment, if it is full.
+    fn view(&self, number: usize) -> Option<SegmentView> {
+        let segment = &self.segments[number];
+        (segment.blocks.len() == SEGMENT_BLOCKS).then(|| SegmentView {
             number: number as u32,
             capacity: SEGMENT_BLOCKS as u32,
             live: segment.live,
@@ -112,8 +117,10 @@ impl Log<'_> {
         };
         let group = self.grouping.group_of(&view, Tick(self.now));
         let memory = self.grouping.written(&view, Some(group as u8), Tick(self.now));
-        if cleaned_from.is_none() && block.segment.is_some() {
-            self.lives.died(block.group, block.history.modified, Tick(self.now));
+        if cleaned_from.is_none()
+            && let Some(segment) = block.segment.and_then(|segment| self.view(segment))
+        {
+            self.lives.died(&segment, Tick(self.now));
         }
         if let Some(old) = block.segment {
             let old = &mut self.segments[old];

@@ -5,6 +5,7 @@
 use super::{Turns, WriteBack};
 use crate::fs::sfs::files::dirty_blocks::Slot;
 use crate::fs::sfs::log::records::RecordsToWrite;
+use crate::fs::sfs::log::segments::State;
 use crate::fs::sfs::log::{Destination, Item};
 use crate::fs::sfs::media::format::{DatEntry, MOST_HEADS, NO_GROUP};
 use crate::fs::sfs::placement::{BlockView, History, MOST_GROUPS, SegmentView, Tick};
@@ -168,6 +169,16 @@ impl Sfs {
             hint: waits.hint.or(file.hint),
             memory: entry.memory,
         })
+    }
+
+    /// Counts the death of a live block of data of a segment, unless the segment is open: then its exposure is not
+    /// observed, either.
+    pub(in crate::fs::sfs) fn count_death(&mut self, segment: u32) {
+        let segments = &self.log.segments;
+        let it = segments.get(segment);
+        if it.state == State::Written && it.live > 0 {
+            self.lives.died(&segments.view(segment, it), self.tick);
+        }
     }
 
     /// True if a segment holds data blocks.

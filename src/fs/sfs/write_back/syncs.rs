@@ -192,7 +192,10 @@ impl Sfs {
         }
         let mut parts = self.parts_of_sync(task, &slots)?;
         if parts.is_empty() {
-            parts.push((self.log.open_heads().last().map_or(0, |(number, _)| number), Vec::new()));
+            // Records alone go where the last group goes, which that of new blocks is in most groupings.
+            let groups = self.grouping.groups();
+            let of_last = self.log.head_of(groups.saturating_sub(1), groups);
+            parts.push((self.log.open_heads().last().map_or(of_last, |(number, _)| number), Vec::new()));
         }
         let mut left = parts.len();
         for (head, mut slots) in parts {
