@@ -354,38 +354,58 @@ fn newest_tree_block_of_the_inode_file(disk: &Disk) -> u64 {
     newest.1
 }
 
-/// The image was made by the program before free inodes became bits: an 8 MiB volume with `d/f2`, `d/f4` up to `d/f60`,
-/// `link` and `old`; the odd files in between were deleted.
+/// Images of 8 MiB that earlier programs made, with `d/f2`, `d/f4` up to `d/f60`, `link` and `old`; the odd files in
+/// between were deleted. The program of version 2 also made one that was killed after an fsync of `old`.
 #[test]
-fn a_volume_of_version_1_is_read_and_becomes_version_3() {
+fn volumes_of_earlier_versions_are_read_and_become_version_3() {
     let task = &Task::at(Time::ZERO);
-    let fixture = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/sfs/version-1.img.zst");
-    let image = zstd::decode_all(std::fs::File::open(fixture).unwrap()).unwrap();
-    let disk = Disk::new(&Power::new(), image.len() as u64 / BLOCK, 0);
-    (0..).zip(image.chunks_exact(BLOCK as usize)).for_each(|(block, bytes)| disk.put(block, bytes));
-    let text = "sfs:segment=64K";
-    assert_eq!(flashpath::fs::sfs::check(blocks(disk.clone()), &settings(text)).unwrap(), []);
-    let version = |disk: &Disk| u32::from_le_bytes(disk.bytes(0)[8..12].try_into().unwrap());
-    assert_eq!(version(&disk), 1);
-    for round in 0..2 {
-        let mut sfs = open(blocks(disk.clone()), text);
-        assert_eq!(version(&disk), 3, "before any record that version 1 does not know");
-        assert_eq!(sfs.check(task).unwrap(), []);
-        let directory = sfs.lookup(task, ROOT, b"d").unwrap();
-        for number in (2..=60).step_by(2) {
-            let file = sfs.lookup(task, directory, format!("f{number}").as_bytes()).unwrap();
-            let mut bytes = [0; 20];
-            let length = sfs.read(task, file, 0, &mut bytes).unwrap();
-            assert_eq!(bytes[..length], *format!("file {number}\n").as_bytes());
+    for (name, number) in [("version-1", 1), ("version-2", 2), ("version-2-crashed", 2)] {
+        let fixture = format!("{}/tests/fixtures/sfs/{name}.img.zst", env!("CARGO_MANIFEST_DIR"));
+        let image = zstd::decode_all(std::fs::File::open(fixture).unwrap()).unwrap();
+        let disk = Disk::new(&Power::new(), image.len() as u64 / BLOCK, 0);
+        (0..).zip(image.chunks_exact(BLOCK as usize)).for_each(|(block, bytes)| disk.put(block, bytes));
+        let text = "sfs:segment=64K";
+        assert_eq!(flashpath::fs::sfs::check(blocks(disk.clone()), &settings(text)).unwrap(), [], "{name}");
+        let version = |disk: &Disk| u32::from_le_bytes(disk.bytes(0)[8..12].try_into().unwrap());
+        assert_eq!(version(&disk), number, "{name}");
+        for round in 0..2 {
+            let mut sfs = open(blocks(disk.clone()), text);
+            assert_eq!(version(&disk), 3, "{name}: before any record that it does not know");
+            assert_eq!(sfs.check(task).unwrap(), [], "{name}");
+            let directory = sfs.lookup(task, ROOT, b"d").unwrap();
+            for number in (2..=60).step_by(2) {
+                let file = sfs.lookup(task, directory, format!("f{number}").as_bytes()).unwrap();
+                let mut bytes = [0; 20];
+                let length = sfs.read(task, file, 0, &mut bytes).unwrap();
+                assert_eq!(bytes[..length], *format!("file {number}\n").as_bytes());
+            }
+            let link = sfs.lookup(task, ROOT, b"link").unwrap();
+            assert_eq!(sfs.target(task, link).unwrap(), b"d/f2");
+            if number == 2 {
+                let old = sfs.lookup(task, ROOT, b"old").unwrap();
+                assert_eq!(bytes_of_old(task, &mut sfs, old), expected_of_old(), "{name}");
+            }
+            make_many(task, &mut sfs, directory, 40);
+            (0..40).for_each(|number| sfs.unlink(task, directory, format!("{number}").as_bytes()).unwrap());
+            match round {
+                0 => drop(sfs),
+                _ => sfs.unmount(task).unwrap(),
+            }
         }
-        let link = sfs.lookup(task, ROOT, b"link").unwrap();
-        assert_eq!(sfs.target(task, link).unwrap(), b"d/f2");
-        make_many(task, &mut sfs, directory, 40);
-        (0..40).for_each(|number| sfs.unlink(task, directory, format!("{number}").as_bytes()).unwrap());
-        match round {
-            0 => drop(sfs),
-            _ => sfs.unmount(task).unwrap(),
-        }
+        assert_eq!(flashpath::fs::sfs::check(blocks(disk), &settings(text)).unwrap(), [], "{name}");
     }
-    assert_eq!(flashpath::fs::sfs::check(blocks(disk), &settings(text)).unwrap(), []);
+}
+
+fn bytes_of_old(task: &Task<'_>, sfs: &mut Sfs, old: InodeNumber) -> Vec<u8> {
+    let mut bytes = vec![0; 200_000];
+    let length = sfs.read(task, old, 0, &mut bytes).unwrap();
+    bytes.truncate(length);
+    bytes
+}
+
+/// 400 times all bytes; three blocks were overwritten and synced, each with its index.
+fn expected_of_old() -> Vec<u8> {
+    let mut bytes: Vec<u8> = (0..400).flat_map(|_| 0..=255).collect();
+    [3, 17, 9].into_iter().for_each(|block| bytes[block * 4096..][..4096].fill(block as u8));
+    bytes
 }

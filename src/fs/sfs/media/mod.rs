@@ -20,7 +20,7 @@ use crate::task::Task;
 use crate::time::Time;
 use fetching::Fetching;
 use queue::{Change, Queue};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// The label of superblock writes.
@@ -43,6 +43,8 @@ pub(super) struct Media {
     has_writes_in_flight: AtomicBool,
     /// Changes that the device makes later.
     queue: Queue,
+    /// The time until which begun writes last that nobody waited for.
+    writes_until: AtomicU64,
     fetching: Fetching,
     /// A buffer for the next partial segment.
     spare: Mutex<Vec<u8>>,
@@ -133,6 +135,7 @@ impl Media {
             has_damaged_place: AtomicBool::new(false),
             has_writes_in_flight: AtomicBool::new(false),
             queue: Queue::default(),
+            writes_until: AtomicU64::new(0),
             fetching: Fetching::new(segments),
             spare: Mutex::default(),
         }
@@ -252,10 +255,12 @@ impl Media {
         self.queue.set_used(is_queued);
     }
 
-    /// Makes queued changes in order. After a failure no further change is made.
+    /// Makes queued changes in order, and waits for all that have begun. After a failure no further change is made.
+    ///
+    /// Writes overlap: those of a sync at several heads lie far from each other, so that the device can serve them at once.
     pub fn make_changes(&self, task: &Task<'_>) -> Result<(), DeviceError> {
         while let Some(change) = self.queue.first() {
-            self.make(task, &change).inspect_err(|_| self.queue.fail())?;
+            self.begin_change(task, &change).inspect_err(|_| self.queue.fail())?;
             self.queue.pop();
             if let Change::Write(bytes, _) = change
                 && let Ok(bytes) = Arc::try_unwrap(bytes)
@@ -263,17 +268,22 @@ impl Media {
                 self.keep(bytes);
             }
         }
+        self.wait_for_writes(task);
         Ok(())
     }
 
-    fn make(&self, task: &Task<'_>, change: &Change) -> Result<(), DeviceError> {
+    fn wait_for_writes(&self, task: &Task<'_>) {
+        task.wait_until(Time(self.writes_until.swap(0, Ordering::Relaxed)));
+    }
+
+    /// Begins a write, or makes another change.
+    fn begin_change(&self, task: &Task<'_>, change: &Change) -> Result<(), DeviceError> {
         match change {
             Change::Write(bytes, runs) => {
-                let mut done = task.now();
                 for run in runs {
-                    done = done.max(self.begin_write(task, run.address, &bytes[run.bytes.clone()], run.label)?);
+                    let done = self.begin_write(task, run.address, &bytes[run.bytes.clone()], run.label)?;
+                    self.writes_until.fetch_max(done.0, Ordering::Relaxed);
                 }
-                task.wait_until(done);
                 Ok(())
             }
             Change::Begin(segment) => self.on_zone(task, *segment, empty),
@@ -291,14 +301,14 @@ impl Media {
         }
     }
 
-    /// Makes a change, or queues it.
+    /// Makes a change, or queues it. [`make_changes`](Media::make_changes) waits for it.
     fn change(&self, task: &Task<'_>, change: Change) -> Result<(), DeviceError> {
         match self.queue.is_used() {
             true => {
                 self.queue.push(change);
                 Ok(())
             }
-            false => self.make(task, &change),
+            false => self.begin_change(task, &change),
         }
     }
 
@@ -312,7 +322,7 @@ impl Media {
         *self.spare.lock().expect("no thread panics while it holds the buffer") = bytes;
     }
 
-    /// Writes these blocks and waits for the device, or queues them.
+    /// Writes these blocks, or queues them.
     pub fn write(&self, task: &Task<'_>, bytes: Vec<u8>, runs: Vec<BlockRun>) -> Result<(), DeviceError> {
         let bytes = Arc::new(bytes);
         let written = self.change(task, Change::Write(Arc::clone(&bytes), runs));
@@ -348,6 +358,8 @@ impl Media {
     ) -> Result<(), DeviceError> {
         assert!(segment < self.segments, "segment {segment} of {}", self.segments);
         if let Device::Zones(zones) = &self.device {
+            // What is written before is in the zone first.
+            self.wait_for_writes(task);
             task.ask(|at| act(&mut **zones.device(), zones.of_segment(segment), at))?;
         }
         Ok(())
