@@ -49,8 +49,6 @@ mod space;
 mod superblocks;
 #[path = "sfs/threads.rs"]
 mod threads;
-#[path = "sfs/unchanged.rs"]
-mod unchanged;
 #[path = "sfs/unclean.rs"]
 mod unclean;
 #[path = "sfs/unclean_damage.rs"]

@@ -6,7 +6,6 @@
 //! | `cleaning` | live blocks of victims become dirty |
 //! | `checkpoint` | all changes, and a superblock that refers to them |
 //! | `syncs` | fsync and sync |
-//! | `unchanged` | blocks of a sync that have the bytes that are stored |
 //! | `room` | choice of the next step when space or memory is short |
 //! | `discards` | discards of free segments |
 //!
@@ -20,7 +19,6 @@ mod discards;
 mod groups;
 mod room;
 mod syncs;
-mod unchanged;
 
 pub(super) use discards::Discards;
 

@@ -163,7 +163,7 @@ impl Sfs {
         files.append(&mut self.renamed);
         for file in files {
             if self.inodes.contains(file) {
-                slots.extend(self.without_unchanged(task, self.dirty_blocks.changed_of(file))?);
+                slots.extend(self.dirty_blocks.changed_of(file));
                 let inode = self.inode_mut(task, file)?;
                 inode.safe_size = inode.size;
                 inode.is_unlogged = false;
