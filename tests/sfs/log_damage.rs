@@ -292,7 +292,7 @@ fn what_a_lost_part_added_to_a_file_cannot_be_read_and_is_not_zeros() {
     let task = &Task::at(Time::ZERO);
     const PART: usize = 3 * BLOCK + 2000;
     for is_zoned in [false, true] {
-        let machine = Machine::new("sfs:segment=64K", 16, 56, is_zoned);
+        let machine = Machine::new("sfs:segment=64K,fsync=blocks", 16, 56, is_zoned);
         let mut sfs = machine.create();
         let inode = sfs.make(task, InodeNumber::ROOT, b"journal", &NEW).unwrap();
         let mut expected = Vec::new();

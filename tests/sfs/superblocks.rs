@@ -135,7 +135,7 @@ fn a_superblock_image_in_a_file_is_not_taken_for_the_volumes_superblock() {
     let image = inner.bytes(64);
     assert_eq!(&image[..8], b"FLASHSFS");
 
-    let machine = Machine::new("sfs:segment=96K", 24, 56, false);
+    let machine = Machine::new("sfs:segment=96K,fsync=blocks", 24, 56, false);
     let mut sfs = machine.create();
     let Device::Blocks(outer) = &machine.device else { unreachable!() };
     let file = Call::Create("/image".to_string()).run(task, &mut sfs, 1).unwrap().unwrap();
@@ -156,8 +156,8 @@ fn a_superblock_image_in_a_file_is_not_taken_for_the_volumes_superblock() {
     damaged.recover(task, &history).unwrap();
 }
 
-/// Version 2 introduced attributes of more than one block, version 3 an open segment for each group. Older volumes must
-/// stay readable, also after a crash.
+/// Version 2 introduced attributes of more than one block, version 3 an open segment for each group, version 4 bytes in log
+/// records. Older volumes must stay readable, also after a crash.
 #[test]
 fn a_volume_of_version_1_is_read_and_one_of_a_later_version_is_refused_by_its_number() {
     let task = &Task::at(Time::ZERO);
@@ -190,15 +190,15 @@ fn a_volume_of_version_1_is_read_and_one_of_a_later_version_is_refused_by_its_nu
                 disk.put(place, &bytes);
             }
         };
-        with_version(4);
+        with_version(5);
         assert_eq!(
             machine.open().err().unwrap().to_string(),
-            "the volume has format version 4, and this program knows version 3"
+            "the volume has format version 5, and this program knows version 4"
         );
         with_version(1);
         let found = machine.recover(task, &history).unwrap().1;
         assert_eq!(found.all["/file"].attributes()["user.a".as_bytes()].len(), 3000);
-        assert_eq!(disk.bytes(0)[8], 3, "the volume becomes version 3");
+        assert_eq!(disk.bytes(0)[8], 4, "the volume becomes version 4");
     }
 }
 

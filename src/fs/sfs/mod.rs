@@ -89,6 +89,8 @@ struct Events {
     blocks_cleaned: u64,
     checkpoints: u64,
     syncs: u64,
+    /// Blocks whose changes a sync wrote as log records.
+    blocks_logged: u64,
     damaged_blocks: u64,
 }
 
@@ -290,6 +292,7 @@ impl Sfs {
             ("blocks cleaned", self.counts.events.blocks_cleaned),
             ("checkpoints", self.counts.events.checkpoints),
             ("syncs", self.counts.events.syncs),
+            ("blocks logged", self.counts.events.blocks_logged),
             ("damaged blocks", self.counts.events.damaged_blocks),
         ];
         Account {

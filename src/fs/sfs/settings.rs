@@ -139,15 +139,24 @@ impl Choice for AgeClock {
 }
 
 /// The effect of an fsync.
-#[derive(Clone, Copy, PartialEq)]
-enum Fsync {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fsync {
+    /// Log records of all changes, and of few changed bytes; whole blocks of more.
     Log,
+    /// Log records of all changes but those of bytes, and whole blocks.
+    Blocks,
+    /// A checkpoint.
     Checkpoint,
 }
 
 impl Choice for Fsync {
     const WORDS: &'static [(&'static str, Self, &'static str)] = &[
-        ("log", Fsync::Log, "appends the file's changes to the log, which a mount after a crash rolls forward"),
+        (
+            "log",
+            Fsync::Log,
+            "appends the file's changes to the log, which a mount after a crash rolls forward: few bytes as records, more as blocks",
+        ),
+        ("blocks", Fsync::Blocks, "appends them, and bytes always as whole blocks"),
         ("checkpoint", Fsync::Checkpoint, "takes a checkpoint, as in the paper"),
     ];
 }
@@ -181,8 +190,8 @@ pub struct SfsSettings {
     pub checkpoint_ns: u64,
     /// Segments written between checkpoints; `None` to derive it from the volume.
     pub checkpoint_segments: Option<u32>,
-    /// True if an fsync takes a checkpoint.
-    pub fsync_is_checkpoint: bool,
+    /// The effect of an fsync.
+    pub fsync: Fsync,
     /// True if free segments are discarded.
     pub discard: bool,
     /// Maximum bytes of clean metadata in memory.
@@ -246,7 +255,7 @@ impl SfsSettings {
             checkpoint_segments: settings
                 .is_set("checkpoint-segments")
                 .then(|| settings.count("checkpoint-segments") as u32),
-            fsync_is_checkpoint: settings.choice::<Fsync>("fsync") == Fsync::Checkpoint,
+            fsync: settings.choice("fsync"),
             discard: settings.switch("discard"),
             cache_bytes: settings.size("cache"),
             memory_bytes: size("memory"),

@@ -38,8 +38,8 @@ impl Sfs {
                 _ => self.slot_to_change(task, inode.0, place)?,
             };
             match self.media.holds_stamps() {
-                true => self.dirty_blocks.bytes_mut(slot).iter_mut().zip(part).for_each(|(to, from)| *to = *from),
-                false => self.dirty_blocks.bytes_mut(slot)[from..from + count].copy_from_slice(part),
+                true => self.dirty_blocks.overwrite(slot, 0, &part[..count.min(self.media.block_width())]),
+                false => self.dirty_blocks.overwrite(slot, from, part),
             }
         }
         self.finish_write(task, inode.0, end, last + 1 - first, Content::Data)?;
@@ -68,7 +68,7 @@ impl Sfs {
         for (place, block) in (first..end).zip(buffer.chunks_exact(width)) {
             let slot = self.slot_to_fill(task, inode.0, place)?;
             self.dirty_blocks.slot_mut(slot).hint = hint;
-            self.dirty_blocks.bytes_mut(slot).copy_from_slice(block);
+            self.dirty_blocks.overwrite(slot, 0, block);
         }
         self.finish_write(task, inode.0, end * BLOCK_BYTES, count, content)?;
         self.relieve(task)
@@ -89,6 +89,27 @@ impl Sfs {
 
     /// The slot of a block that is overwritten completely.
     fn slot_to_fill(&mut self, task: &Task<'_>, inode: u64, place: u64) -> Result<u32, SfsError> {
+        self.tick(task);
+        self.slot(task, inode, place, None)
+    }
+
+    /// The slot of a block that is overwritten partly. It holds the block's other bytes.
+    fn slot_to_change(&mut self, task: &Task<'_>, inode: u64, place: u64) -> Result<u32, SfsError> {
+        let mut old = vec![0; self.media.block_width()];
+        self.read_blocks(task, inode, place, &mut old)?;
+        self.tick(task);
+        self.slot(task, inode, place, Some(&old))
+    }
+
+    /// The slot of a block, which counts as changed. `version`: the bytes of the block, if it is not overwritten
+    /// completely.
+    pub(in crate::fs::sfs) fn slot(
+        &mut self,
+        task: &Task<'_>,
+        inode: u64,
+        place: u64,
+        version: Option<&[u8]>,
+    ) -> Result<u32, SfsError> {
         let mut number = self.mapped(task, inode, place)?;
         if number == 0 {
             number = self.metadata.dat.take(task)?;
@@ -98,27 +119,18 @@ impl Sfs {
         let mut entry = self.metadata.dat.get(task, number)?;
         let address = entry.address.get();
         self.check_referenced(inode, number, &entry)?;
-        self.tick(task);
         if address & DIRTY != 0 {
             let slot = (address & !DIRTY) as u32;
-            self.dirty_blocks.change(slot);
+            self.dirty_blocks.change(slot, version.is_some());
             return Ok(slot);
         }
-        let slot = self.dirty_blocks.add(number, inode, place);
+        let slot = self.dirty_blocks.add(number, inode, place, version.is_some());
+        version.into_iter().for_each(|bytes| self.dirty_blocks.load(slot, bytes));
         let waits = self.dirty_blocks.slot_mut(slot);
         waits.before = address;
         waits.crc_before = entry.crc.get();
         entry.address = (DIRTY | u64::from(slot)).into();
         self.metadata.dat.set(task, number, &entry)?;
-        Ok(slot)
-    }
-
-    /// The slot of a block that is overwritten partly. It holds the block's other bytes.
-    fn slot_to_change(&mut self, task: &Task<'_>, inode: u64, place: u64) -> Result<u32, SfsError> {
-        let mut old = vec![0; self.media.block_width()];
-        self.read_blocks(task, inode, place, &mut old)?;
-        let slot = self.slot_to_fill(task, inode, place)?;
-        self.dirty_blocks.bytes_mut(slot).copy_from_slice(&old);
         Ok(slot)
     }
 
@@ -291,13 +303,11 @@ impl Sfs {
         if from >= to || self.mapped(task, inode, place)? == 0 {
             return Ok(());
         }
-        let width = self.media.block_width();
         let slot = self.slot_to_change(task, inode, place)?;
-        let bytes = self.dirty_blocks.bytes_mut(slot);
         debug_assert!(to <= (place + 1) * BLOCK_BYTES, "bytes {from} to {to} are in one block");
-        if width == BLOCK {
-            let first = place * BLOCK_BYTES;
-            bytes[(from - first) as usize..(to - first) as usize].fill(0);
+        if !self.media.holds_stamps() {
+            let zeros = [0; BLOCK];
+            self.dirty_blocks.overwrite(slot, (from % BLOCK_BYTES) as usize, &zeros[..(to - from) as usize]);
         }
         Ok(())
     }

@@ -1,14 +1,26 @@
 //! Dirty data blocks: the dirty part of what a kernel calls its page cache.
 //!
 //! A dirty block has a slot, which its entry in the DAT holds instead of an address. The changed slots of an inode are
-//! linked, so that an fsync finds them without those that are only being cleaned.
+//! linked, so that an fsync finds them without those that are only being cleaned, or whose bytes are in log records.
 
-use crate::fs::sfs::media::format::NO_GROUP;
+use crate::fs::sfs::media::format::{BLOCK, NO_GROUP};
 use crate::fs::sfs::placement::Hint;
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// No slot.
 const NONE: u32 = u32::MAX;
+
+/// What a sync has to do with a dirty block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// It differs from the version that is stored, or in the log.
+    Changed,
+    /// It equals the version in the log: the stored one, with the bytes of log records.
+    Logged,
+    /// It is being cleaned, and equals the stored version.
+    Cleaned,
+}
 
 /// A dirty block.
 #[derive(Clone, Copy, Debug)]
@@ -24,8 +36,9 @@ pub(in crate::fs::sfs) struct Slot {
     pub crc_before: u32,
     /// For a cleaned block, the group of its segment.
     pub cleaned_from: u8,
-    /// True if the block is only being cleaned, and equals the stored version.
-    pub is_cleaned: bool,
+    state: State,
+    /// All bytes that differ from the version that is stored, or in the log, are in this part.
+    changed: (u16, u16),
     /// The group that it was last assigned to.
     pub group: u8,
     /// The lifetime that the writer stated; none for a cleaned block.
@@ -34,6 +47,28 @@ pub(in crate::fs::sfs) struct Slot {
     pub since: u64,
     previous: u32,
     next: u32,
+}
+
+impl Slot {
+    /// True if the block is only being cleaned, and equals the stored version.
+    pub fn is_cleaned(&self) -> bool {
+        self.state == State::Cleaned
+    }
+
+    /// The part of the block that a sync must make durable.
+    pub fn changed(&self) -> Range<usize> {
+        self.changed.0.into()..self.changed.1.into()
+    }
+
+    /// Adds bytes to the changed part.
+    fn extend(&mut self, bytes: Range<usize>) {
+        let all = match self.changed() {
+            none if none.is_empty() => bytes,
+            known => known.start.min(bytes.start)..known.end.max(bytes.end),
+        };
+        debug_assert!(all.end <= BLOCK, "bytes {all:?} are in one block");
+        self.changed = (all.start as u16, all.end as u16);
+    }
 }
 
 /// All dirty blocks.
@@ -84,15 +119,32 @@ impl DirtyBlocks {
         &self.bytes[slot as usize * self.width..][..self.width]
     }
 
-    pub fn bytes_mut(&mut self, slot: u32) -> &mut [u8] {
+    /// Sets the bytes of a block to those of a version that is stored, or in the log.
+    pub fn load(&mut self, slot: u32, version: &[u8]) {
         debug_assert!(self.is_used(slot), "slot {slot} is in use");
-        &mut self.bytes[slot as usize * self.width..][..self.width]
+        self.bytes[slot as usize * self.width..][..self.width].copy_from_slice(version);
     }
 
-    /// Adds a changed block. Its bytes are arbitrary.
-    pub fn add(&mut self, number: u64, inode: u64, place: u64) -> u32 {
+    /// Overwrites bytes of a changed block, from byte `from`. Bytes that stay as they are do not count as changed.
+    pub fn overwrite(&mut self, slot: u32, from: usize, bytes: &[u8]) {
+        let it = &mut self.slots[slot as usize];
+        debug_assert_eq!(it.state, State::Changed, "slot {slot} was marked as changed");
+        let old = &mut self.bytes[slot as usize * self.width..][..self.width][from..from + bytes.len()];
+        let known = it.changed();
+        if !(known.start <= from && from + bytes.len() <= known.end) {
+            let differs = |(old, new): (&u8, &u8)| old != new;
+            let Some(first) = old.iter().zip(bytes).position(differs) else { return };
+            let last = old.iter().zip(bytes).rposition(differs).expect("a byte differs");
+            it.extend(from + first..from + last + 1);
+        }
+        old.copy_from_slice(bytes);
+    }
+
+    /// Adds a changed block. Its bytes are arbitrary, until all are overwritten, or those of a version are
+    /// [loaded](DirtyBlocks::load).
+    pub fn add(&mut self, number: u64, inode: u64, place: u64, has_version: bool) -> u32 {
         let slot = self.add_cleaned(number, inode, place, NO_GROUP);
-        self.change(slot);
+        self.change(slot, has_version);
         slot
     }
 
@@ -107,7 +159,8 @@ impl DirtyBlocks {
             before: 0,
             crc_before: 0,
             cleaned_from: from,
-            is_cleaned: true,
+            state: State::Cleaned,
+            changed: (0, 0),
             group: NO_GROUP,
             hint: Hint::None,
             since: self.since,
@@ -129,10 +182,11 @@ impl DirtyBlocks {
         at
     }
 
-    /// Marks a block as changed, so that it is no longer the cleaned version.
-    pub fn change(&mut self, slot: u32) {
-        let Slot { inode, is_cleaned, .. } = self.slots[slot as usize];
-        if !is_cleaned {
+    /// Marks a block as changed, so that it is no longer the cleaned or logged version. Unless the stored version of a
+    /// cleaned block `is_known`, all of the block counts as changed: it may be damaged.
+    pub fn change(&mut self, slot: u32, is_known: bool) {
+        let Slot { inode, state, .. } = self.slots[slot as usize];
+        if state == State::Changed {
             return;
         }
         let next = self.first.insert(inode, slot).unwrap_or(NONE);
@@ -140,18 +194,39 @@ impl DirtyBlocks {
             self.slots[next as usize].previous = slot;
         }
         let it = &mut self.slots[slot as usize];
-        (it.is_cleaned, it.next) = (false, next);
+        (it.state, it.previous, it.next) = (State::Changed, NONE, next);
+        if state == State::Cleaned && !is_known {
+            it.extend(0..BLOCK);
+        }
+    }
+
+    /// Notes that log records hold the changes of a block.
+    pub fn set_logged(&mut self, slot: u32) {
+        self.unlink(slot);
+        let it = &mut self.slots[slot as usize];
+        (it.state, it.changed) = (State::Logged, (0, 0));
     }
 
     /// Removes a block that was written or freed.
     pub fn remove(&mut self, slot: u32) {
         assert!(self.is_used(slot), "slot {slot} is in use");
-        let Slot { inode, previous, next, is_cleaned, .. } = self.slots[slot as usize];
+        self.unlink(slot);
+        // Virtual block 0 marks a free slot.
+        self.slots[slot as usize].number = 0;
+        self.free.push(slot);
+        self.count -= 1;
+    }
+
+    /// Removes a block from the changed ones of its inode, if it is among them.
+    fn unlink(&mut self, slot: u32) {
+        let Slot { inode, previous, next, state, .. } = self.slots[slot as usize];
+        if state != State::Changed {
+            return;
+        }
         if next != NONE {
             self.slots[next as usize].previous = previous;
         }
         match (previous, next) {
-            _ if is_cleaned => {}
             (NONE, NONE) => {
                 self.first.remove(&inode);
             }
@@ -160,10 +235,6 @@ impl DirtyBlocks {
             }
             (previous, next) => self.slots[previous as usize].next = next,
         }
-        // Virtual block 0 marks a free slot.
-        self.slots[slot as usize].number = 0;
-        self.free.push(slot);
-        self.count -= 1;
     }
 
     /// True if the inode has changed blocks.

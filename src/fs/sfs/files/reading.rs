@@ -179,7 +179,7 @@ impl Sfs {
                     let block = &mut buffer[from..from + width];
                     block.copy_from_slice(self.dirty_blocks.bytes(slot));
                     let waits = self.dirty_blocks.slot(slot);
-                    if waits.is_cleaned {
+                    if waits.is_cleaned() {
                         let (address, expected) = (waits.before, waits.crc_before);
                         let found = crc::crc32c(block);
                         if found != expected {

@@ -6,10 +6,12 @@
 //! | `state` | the open segments, and the durable end of the log |
 //! | `sync_heads` | the heads of a sync of few blocks |
 //! | `segments` | the state of each segment: free, open, written; its live blocks |
-//! | `records` | log records of changes to names and inodes |
+//! | `records` | log records of changes to names, inodes, and the bytes of small syncs |
+//! | `packing` | compression of those bytes |
 //! | `writing` | writing of partial segments: blocks get addresses and are written |
 //! | `partial_segment`, `reader` | reading of partial segments: the only reader of summaries |
 
+pub(super) mod packing;
 mod partial_segment;
 mod reader;
 pub(super) mod records;

@@ -7,10 +7,13 @@
 //! 2  u16  bytes of the rest        16  the rest
 //! ```
 //!
+//! Type 10 is of version 4; an older program takes it for damage.
+//!
 //! Records are buffered until a change must become durable. A checkpoint makes them unnecessary. A mount after a crash
 //! replays each of them before the blocks of the partial segment whose number it holds, as those were written after the
 //! change.
 
+use super::packing::Packed;
 use crate::fs::sfs::media::format::InodeImage;
 use crate::fs::volume::FileKind;
 use std::collections::BTreeSet;
@@ -18,6 +21,9 @@ use std::ops::Range;
 use zerocopy::{FromBytes, IntoBytes};
 
 const HEAD: usize = 16;
+
+/// Bytes of a record of bytes, besides the packed ones.
+pub(in crate::fs::sfs) const BYTES_RECORD: usize = HEAD + 24;
 
 /// A log record.
 #[derive(Debug)]
@@ -41,6 +47,9 @@ pub(in crate::fs::sfs) enum Record<'a> {
     /// The holes below a tree block of a metadata file: kind and number as in a block record, and a bit for each child.
     /// Written by checkpoints, as earlier log may refer to pages that no longer exist.
     Holes { kind: u8, number: u64, holes: &'a [u8] },
+    /// Bytes of a block of a file, from byte `at` of it, and the checksum of the whole block with them. So bytes are
+    /// applied only to the version that they changed.
+    Bytes { inode: u64, place: u64, at: u16, crc: u32, bytes: Packed<'a> },
 }
 
 /// Buffered records.
@@ -123,6 +132,11 @@ impl RecordsToWrite {
         self.at == self.bytes.len()
     }
 
+    /// Bytes that are left to be written.
+    pub fn len(&self) -> usize {
+        self.bytes.len() - self.at
+    }
+
     /// The next whole operations that fit into `room` bytes.
     pub fn next(&mut self, room: usize) -> &[u8] {
         let from = self.at;
@@ -189,6 +203,13 @@ fn write(bytes: &mut Vec<u8>, record: &Record, before: u64) {
             bytes.extend_from_slice(holes);
             9
         }
+        Record::Bytes { inode, place, at, crc, bytes: packed } => {
+            put(*inode);
+            put(*place);
+            put(u64::from(*crc) | u64::from(*at) << 32 | u64::from(packed.length) << 48);
+            bytes.extend_from_slice(packed.bytes);
+            10
+        }
     };
     let length = bytes.len() - start - HEAD;
     let length =
@@ -246,6 +267,11 @@ fn first(bytes: &[u8]) -> Option<((u64, Record<'_>), &[u8])> {
         }
         8 => Record::Reserve { inode: number(0)?, places: number(8)?..number(16)? },
         9 => Record::Holes { number: number(0)?, kind: *rest.get(8)?, holes: rest.get(9..)? },
+        10 => {
+            let (fields, bytes) = (number(16)?, rest.get(24..)?);
+            let (crc, at, length) = (fields as u32, (fields >> 32) as u16, (fields >> 48) as u16);
+            Record::Bytes { inode: number(0)?, place: number(8)?, at, crc, bytes: Packed { length, bytes } }
+        }
         _ => return None,
     };
     Some(((before, record), &bytes[HEAD + length..]))
@@ -284,5 +310,16 @@ mod tests {
             (5, Record::Attributes { inode: 9, length: 3, at: 0, bytes: b"all" }),
         ];
         assert_eq!(read, wanted.map(|(before, record)| format!("{before} {record:?}")));
+    }
+    #[test]
+    fn bytes_of_blocks_are_read_back() {
+        let mut bytes = Vec::new();
+        let packed = Packed { length: 4000, bytes: b"packed" };
+        write(&mut bytes, &Record::Bytes { inode: 7, place: 1 << 40, at: 96, crc: u32::MAX - 1, bytes: packed }, 3);
+        assert_eq!(bytes.len(), BYTES_RECORD + 6);
+        let (before, record) = read(&bytes).next().unwrap();
+        let Record::Bytes { inode, place, at, crc, bytes } = record else { panic!("{record:?}") };
+        assert_eq!((before, inode, place, at, crc), (3, 7, 1 << 40, 96, u32::MAX - 1));
+        assert_eq!((bytes.length, bytes.bytes), (4000, &b"packed"[..]));
     }
 }

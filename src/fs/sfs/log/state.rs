@@ -1,6 +1,7 @@
 //! The log of a mounted volume: its segments, its open ends, and its durable part.
 
 use super::Head;
+use super::packing::Packer;
 use super::records::Records;
 use super::segments::Segments;
 use super::sync_heads::SyncHeads;
@@ -11,6 +12,8 @@ pub(in crate::fs::sfs) struct Log {
     pub segments: Segments,
     /// Log records not yet written.
     pub records: Records,
+    /// Compresses the bytes of log records.
+    pub packer: Packer,
     /// The positions in the open segments of data: one for each group, or for neighbouring groups.
     pub heads: [Option<Head>; MOST_HEADS],
     /// Maximum open segments of data.
@@ -46,6 +49,7 @@ impl Log {
         Log {
             segments: Segments::new(segments, segment_blocks),
             records: Records::default(),
+            packer: Packer::new(),
             heads: [None; MOST_HEADS],
             most_heads: MOST_HEADS,
             sync_heads: SyncHeads::default(),

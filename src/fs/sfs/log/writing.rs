@@ -2,7 +2,7 @@
 
 use super::LogReader;
 use crate::crc;
-use crate::fs::sfs::log::records::RecordsToWrite;
+use crate::fs::sfs::log::records::{self, Record, RecordsToWrite};
 use crate::fs::sfs::media::BlockRun;
 use crate::fs::sfs::media::format::{
     BLOCK, BlockRecord, Kind, NO_GROUP, SUMMARY_MAGIC, SummaryHeader, blocks_that_fit, crc_without, summary_blocks,
@@ -274,7 +274,10 @@ impl Sfs {
         self.superblock.chain = header.crc;
 
         let of_summary = labels.first().map_or(Cause::HostWrite, |label: &Label| label.cause);
-        let summary_label = Label::first(of_summary, Content::Metadata);
+        let summary_label = match records::read(log).any(|(_, record)| matches!(record, Record::Bytes { .. })) {
+            true => Label::first(Cause::JournalCommit, Content::Journal),
+            false => Label::first(of_summary, Content::Metadata),
+        };
         let labels = std::iter::repeat_n(summary_label, summary as usize).chain(labels);
         self.log.unflushed_blocks += items.len() as u64;
         let runs = self.runs(first, width, labels);
@@ -326,13 +329,13 @@ impl Sfs {
         entry.memory = self.grouping.written(&view, Some(waits.group), self.tick);
         if waits.before != 0 {
             let old = (waits.before / u64::from(self.media.segment_blocks())) as u32;
-            if !waits.is_cleaned {
+            if !waits.is_cleaned() {
                 self.count_death(old);
             }
             self.log.segments.lose(old, Kind::Data, entry.writes.get(), entry.modified.get());
         }
         let crc = crc::crc32c(self.dirty_blocks.bytes(slot));
-        if waits.is_cleaned {
+        if waits.is_cleaned() {
             // A cleaned block keeps its version and its checksum, right or wrong.
             entry.crc = waits.crc_before.into();
         } else {
@@ -350,14 +353,14 @@ impl Sfs {
         self.log.unobserved_blocks = self.log.unobserved_blocks.saturating_add(1);
         self.log.segments.gain(segment, Kind::Data, entry.writes.get(), entry.modified.get());
         self.metadata.dat.set(task, waits.number, &entry)?;
-        let cause = if waits.is_cleaned { Cause::SegmentCleaning } else { Cause::HostWrite };
+        let cause = if waits.is_cleaned() { Cause::SegmentCleaning } else { Cause::HostWrite };
         let record = BlockRecord {
             number: waits.number.into(),
             inode: waits.inode.into(),
             place: waits.place.into(),
             crc: crc.into(),
             kind: Kind::Data as u8,
-            is_cleaned: waits.is_cleaned.into(),
+            is_cleaned: waits.is_cleaned().into(),
             group: waits.group,
             reserved: 0,
         };

@@ -36,14 +36,15 @@ pub(in crate::fs::sfs) fn zeroed() -> Box<BlockBytes> {
 
 /// "FLASHSFS".
 pub(in crate::fs::sfs) const MAGIC: [u8; 8] = *b"FLASHSFS";
-/// The written format version. Versions 1 and 2 are readable; a volume becomes version 3 when it is mounted for writing.
+/// The written format version. Older ones are readable; a volume becomes version 4 when it is mounted for writing.
 ///
 /// | version | differs from the next one |
 /// |---|---|
 /// | 1 | all extended attributes of a file are in one block, free inodes are chained through their images, reservations are not in the log |
 /// | 2 | the log has one open segment, with blocks of all groups, and others that are written at once, each of one group |
-/// | 3 | the log has an open segment for each group |
-pub(in crate::fs::sfs) const VERSION: u32 = 3;
+/// | 3 | the log has an open segment for each group; no log record holds bytes of files |
+/// | 4 | log records hold the bytes of small syncs |
+pub(in crate::fs::sfs) const VERSION: u32 = 4;
 /// The oldest version with the extended attributes, free inodes and reservations of this one.
 pub(in crate::fs::sfs) const INODES_VERSION: u32 = 2;
 /// The oldest readable version.

@@ -139,6 +139,8 @@ impl Sfs {
             }
             // What was reserved may have been written in a lost part: it does not count as written.
             Record::Unmap { .. } | Record::Reserve { .. } | Record::Target { .. } | Record::Holes { .. } => {}
+            // They are noted if they can be applied.
+            Record::Bytes { .. } => {}
         }
         Ok(true)
     }
@@ -285,7 +287,9 @@ impl Sfs {
             self.map(task, inode, place, number)?;
             self.inode_mut(task, inode)?.blocks += 1;
         }
-        let entry = self.metadata.dat.get(task, number)?;
+        let mut entry = self.metadata.dat.get(task, number)?;
+        self.drop_dirty(&mut entry);
+        self.metadata.dat.set(task, number, &entry)?;
         if entry.address.get() != 0 {
             let segment = (entry.address.get() / u64::from(self.media.segment_blocks())) as u32;
             self.log.segments.lose(segment, Kind::Data, entry.writes.get(), entry.modified.get());

@@ -195,7 +195,8 @@ impl Sfs {
                     ..DatEntry::default()
                 };
                 self.metadata.dat.set(task, number, &entry)?;
-                loss.rebuilt.add(number, (record.inode.get(), record.place.get()), record.is_cleaned == 1);
+                let owner = (record.inode.get(), record.place.get());
+                loss.rebuilt.add(number, owner, address, record.is_cleaned == 1);
             }
         }
         self.recount_dat(task)?;

@@ -12,6 +12,7 @@
 //!                               ├─ named_blocks         lenient: what maps name is not given out
 //!                               └─ roll_forward         the log since the checkpoint
 //!                                    ├─ log_tail ── log_search ── log_order ── log::LogReader
+//!                                    ├─ logged_bytes
 //!                                    └─ lost_parts ── give_up, left_out
 //! ```
 //!
@@ -46,6 +47,7 @@ mod load;
 mod log_order;
 mod log_search;
 mod log_tail;
+mod logged_bytes;
 mod lost_parts;
 mod mark_lost;
 mod metadata_files;

@@ -3,14 +3,14 @@
 use crate::fs::sfs::media::format::DAT_ENTRIES;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// DAT entries rebuilt from the log. Each counts only if the file that its block record names has it mapped at that
-/// place: the number may have been given to another file since.
+/// DAT entries rebuilt from the log up to the checkpoint. Each counts only if the file that its block record names has
+/// it mapped at that place: the number may have been given to another file since.
 #[derive(Clone, Default)]
 pub(super) struct RebuiltEntries {
     /// Pages of the DAT that were lost.
     pages: BTreeSet<u64>,
-    /// The inode and the place of each entry's block record.
-    owners: BTreeMap<u64, (u64, u64)>,
+    /// The inode and the place of each entry's block record, and the address of the block.
+    owners: BTreeMap<u64, ((u64, u64), u64)>,
     /// Entries of blocks that were cleaned: their record does not have the time of their last write.
     cleaned: BTreeSet<u64>,
     /// Pages that were found by their block records: the pointers to them were lost.
@@ -28,9 +28,9 @@ impl RebuiltEntries {
         self.found_pages.extend(pages);
     }
 
-    /// An entry was rebuilt from the record of a block of this inode at this place.
-    pub fn add(&mut self, number: u64, owner: (u64, u64), is_cleaned: bool) {
-        self.owners.insert(number, owner);
+    /// An entry was rebuilt from the record of a block at this address, of this inode at this place.
+    pub fn add(&mut self, number: u64, owner: (u64, u64), address: u64, is_cleaned: bool) {
+        self.owners.insert(number, (owner, address));
         if is_cleaned {
             self.cleaned.insert(number);
         }
@@ -52,9 +52,10 @@ impl RebuiltEntries {
         self.cleaned.contains(&number)
     }
 
-    /// True if an entry can be that of a block of this inode at this place, as far as the log shows.
-    pub fn can_be_of(&self, number: u64, owner: (u64, u64)) -> bool {
-        self.owners.get(&number).is_none_or(|its| *its == owner)
+    /// True if an entry with this address can be that of a block of this inode at this place, as far as the log shows.
+    /// With another address than that of the rebuilt entry, the log since the checkpoint has changed it.
+    pub fn can_be_of(&self, number: u64, owner: (u64, u64), address: u64) -> bool {
+        self.owners.get(&number).is_none_or(|its| its.0 == owner || its.1 != address)
     }
 
     /// True if the page of an entry was lost.

@@ -8,6 +8,8 @@
 //! was given out again. So the log's blocks and records can be applied in order to the checkpoint's state in memory, as
 //! often as need be, until the checkpoint that ends the mount is durable.
 //!
+//! Bytes of log records make blocks dirty: the checkpoint that ends the mount writes them.
+//!
 //! Parts of the log may be damaged. Whole parts are applied all the same, and `lost_parts` gives up what is unknown
 //! then.
 
@@ -15,6 +17,7 @@ use super::finding::Finding;
 use super::left_out::tolerate;
 use super::log_search::LogStart;
 use super::log_tail::{self, LogTail};
+use super::logged_bytes::LoggedBytes;
 use super::lost_parts::AfterGap;
 use crate::fs::sfs::files::inode::Inode;
 use crate::fs::sfs::log::PartialSegment;
@@ -28,6 +31,23 @@ use crate::fs::sfs::placement::Tick;
 use crate::fs::sfs::{FileKind, InodeNumber, Sfs, SfsError, Timestamp};
 use crate::task::Task;
 use std::collections::BTreeSet;
+use std::ops::Range;
+
+/// What was applied of a log.
+#[derive(Default)]
+pub(super) struct Applied {
+    /// Virtual blocks at places where there was none.
+    pub filled: BTreeSet<u64>,
+    /// Blocks, by inode and place, whose newest bytes were not applied: the version that they changed is lost.
+    pub missed: BTreeSet<(u64, u64)>,
+}
+
+impl Applied {
+    /// Blocks of a file are freed.
+    fn frees(&mut self, inode: u64, places: &Range<u64>) {
+        self.missed.retain(|(of, place)| *of != inode || !places.contains(place));
+    }
+}
 
 impl Sfs {
     /// The log since the checkpoint that is loaded.
@@ -89,24 +109,25 @@ impl Sfs {
         let mut records: Vec<(u64, u64, Record)> = records.collect();
         records.sort_by_key(|(before, ..)| *before);
         let mut records = records.into_iter().peekable();
-        let mut filled = BTreeSet::new();
+        let mut applied = Applied::default();
         for found in log {
             while let Some((_, partial, record)) = records.next_if(|(before, ..)| *before <= found.number()) {
-                self.apply_record(task, &record, partial, exact_up_to, &mut after_gap, damage)?;
+                self.apply_record(task, &record, partial, exact_up_to, &mut after_gap, &mut applied, damage)?;
             }
             self.tick = self.tick.max(Tick(found.header.tick.get()));
             for (block, record) in found.blocks().filter(|(_, record)| record.kind == Kind::Data as u8) {
-                let applied = self.apply_block(task, found, block, &record, &mut filled);
-                tolerate(applied, damage)?;
+                let done = self.apply_block(task, found, block, &record, &mut applied);
+                tolerate(done, damage)?;
                 if exact_up_to != u64::MAX {
                     after_gap.writes(record.inode.get(), record.place.get(), found.number());
                 }
             }
         }
         for (_, partial, record) in records {
-            self.apply_record(task, &record, partial, exact_up_to, &mut after_gap, damage)?;
+            self.apply_record(task, &record, partial, exact_up_to, &mut after_gap, &mut applied, damage)?;
         }
-        self.trim_inodes(task, &filled, damage)?;
+        self.report_missed(&applied, damage);
+        self.trim_inodes(task, &applied.filled, damage)?;
         self.give_up_unknown(task, &after_gap, damage)
     }
 
@@ -117,12 +138,18 @@ impl Sfs {
         partial: u64,
         exact_up_to: u64,
         after_gap: &mut AfterGap,
+        applied: &mut Applied,
         damage: &mut Vec<Finding>,
     ) -> Result<(), SfsError> {
         let can_be =
             if partial > exact_up_to { self.note_after_gap(task, record, partial, after_gap) } else { Ok(true) };
-        let applied = can_be.and_then(|can_be| if can_be { self.apply(task, record) } else { Ok(()) });
-        tolerate(applied, damage)
+        let done = can_be.and_then(|can_be| if can_be { self.apply(task, record, applied) } else { Ok(false) });
+        if let (Ok(true), Record::Bytes { inode, place, .. }) = (&done, record)
+            && exact_up_to != u64::MAX
+        {
+            after_gap.writes(*inode, *place, partial);
+        }
+        tolerate(done.map(drop), damage)
     }
 
     /// Reserves the segments and virtual blocks that the log uses, so that nothing else is put there.
@@ -187,38 +214,46 @@ impl Sfs {
         }
     }
 
-    fn apply(&mut self, task: &Task<'_>, record: &Record) -> Result<(), SfsError> {
+    /// Applies a record. Returns false if it has no effect: its inode is freed, or it cannot be applied to it.
+    fn apply(&mut self, task: &Task<'_>, record: &Record, applied: &mut Applied) -> Result<bool, SfsError> {
         let number = match record {
             Record::Name { directory, .. } | Record::NoName { directory, .. } => *directory,
             Record::Unmap { inode, .. } | Record::Reserve { inode, .. } | Record::Target { inode, .. } => *inode,
-            Record::Attributes { inode, .. } | Record::Freed { inode } => *inode,
+            Record::Attributes { inode, .. } | Record::Freed { inode } | Record::Bytes { inode, .. } => *inode,
             Record::Inode(image) => image.number.get(),
-            Record::Holes { .. } => return Ok(()),
+            Record::Holes { .. } => return Ok(false),
         };
         // The log speaks of what was freed, too.
         if !self.is_inode(task, number)? {
-            return Ok(());
+            return Ok(false);
         }
         match record {
+            Record::Bytes { inode, place, at, crc, bytes } => {
+                let logged = LoggedBytes { inode: *inode, place: *place, at: *at, crc: *crc, bytes: *bytes };
+                return self.apply_bytes(task, &logged, applied);
+            }
             Record::Name { directory, inode, kind, name } => {
                 if self.inode(task, *directory)?.kind != FileKind::Directory {
-                    return Ok(());
+                    return Ok(false);
                 }
                 self.remove_name(task, *directory, name)?;
                 self.add_name(task, *directory, name, *inode, *kind)
             }
             Record::NoName { directory, name } => match self.inode(task, *directory)?.kind {
                 FileKind::Directory => self.remove_name(task, *directory, name).map(drop),
-                _ => Ok(()),
+                _ => return Ok(false),
             },
-            Record::Unmap { inode, places } => self.unmap(task, *inode, places.clone()),
+            Record::Unmap { inode, places } => {
+                applied.frees(*inode, places);
+                self.unmap(task, *inode, places.clone())
+            }
             Record::Reserve { inode, places } => {
                 let is_sane = self.inode(task, *inode)?.kind == FileKind::Regular && places.end <= MOST_BLOCKS;
                 let most = u64::from(self.media.segments()) * u64::from(self.media.segment_blocks());
                 match is_sane && places.end.saturating_sub(places.start) <= most {
                     // The numbers need not be those that it had: what was written there since is in the log.
                     true => self.reserve(task, *inode, places.clone()),
-                    false => Ok(()),
+                    false => return Ok(false),
                 }
             }
             Record::Target { inode, bytes } => self.store_target(task, *inode, bytes),
@@ -237,6 +272,7 @@ impl Sfs {
                 Ok(())
             }
             Record::Freed { inode } => {
+                applied.frees(*inode, &(0..u64::MAX));
                 self.orphans.remove(inode);
                 match InodeNumber(*inode) {
                     InodeNumber::ROOT => Ok(()),
@@ -245,16 +281,17 @@ impl Sfs {
             }
             Record::Holes { .. } => Ok(()),
         }
+        .map(|()| true)
     }
 
-    /// A block of the log takes its place in its file. `filled`: virtual blocks at places where there was none.
+    /// A block of the log takes its place in its file.
     fn apply_block(
         &mut self,
         task: &Task<'_>,
         found: &PartialSegment,
         block: u32,
         record: &BlockRecord,
-        filled: &mut BTreeSet<u64>,
+        applied: &mut Applied,
     ) -> Result<(), SfsError> {
         let (number, place) = (record.number.get(), record.place.get());
         if !self.can_be_taken(number) || place > MOST_BLOCKS {
@@ -279,12 +316,14 @@ impl Sfs {
             if mapped != 0 {
                 self.free_block(task, owner, mapped)?;
             }
-            if mapped == 0 || filled.contains(&mapped) {
-                filled.insert(number);
+            if mapped == 0 || applied.filled.contains(&mapped) {
+                applied.filled.insert(number);
             }
             self.map(task, owner, place, number)?;
             self.inode_mut(task, owner)?.blocks += 1;
         }
+        applied.missed.remove(&(owner, place));
+        self.drop_dirty(&mut entry);
         let segment_blocks = u64::from(self.media.segment_blocks());
         let before = entry.address.get();
         if before != 0 {
@@ -373,14 +412,14 @@ impl Sfs {
     /// A virtual block of a file is reserved, as if it had never been written.
     fn unwrite(&mut self, task: &Task<'_>, number: u64) -> Result<(), SfsError> {
         let mut entry = self.metadata.dat.get(task, number)?;
+        self.drop_dirty(&mut entry);
         let address = entry.address.get();
         if address != 0 {
             let segment = (address / u64::from(self.media.segment_blocks())) as u32;
             self.log.segments.lose(segment, Kind::Data, entry.writes.get(), entry.modified.get());
             (entry.address, entry.crc) = (0.into(), 0.into());
-            self.metadata.dat.set(task, number, &entry)?;
         }
-        Ok(())
+        self.metadata.dat.set(task, number, &entry)
     }
 
     /// Gives back virtual blocks that are in the log, and that no file has.

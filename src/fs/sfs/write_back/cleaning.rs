@@ -200,7 +200,7 @@ impl Sfs {
         let number = record.number.get();
         let mut entry = self.metadata.dat.get(task, number)?;
         let slot = self.dirty_blocks.add_cleaned(number, record.inode.get(), record.place.get(), group);
-        self.dirty_blocks.bytes_mut(slot).copy_from_slice(bytes);
+        self.dirty_blocks.load(slot, bytes);
         let waits = self.dirty_blocks.slot_mut(slot);
         waits.before = block.address;
         waits.crc_before = entry.crc.get();

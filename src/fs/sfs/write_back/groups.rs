@@ -118,7 +118,7 @@ impl Sfs {
         debug_assert!(slots.iter().all(|slot| self.dirty_blocks.is_used(*slot)), "each slot is in use");
         slots.sort_unstable_by_key(|slot| {
             let slot = self.dirty_blocks.slot(*slot);
-            (slot.is_cleaned, slot.inode, slot.place)
+            (slot.is_cleaned(), slot.inode, slot.place)
         });
         let items: Vec<Item> = slots.iter().map(|slot| Item::Data(*slot)).collect();
         self.write_with_records(task, to, &items, told, seals)
@@ -163,7 +163,7 @@ impl Sfs {
             block: History { writes: entry.writes.get(), modified: Tick(entry.modified.get()) },
             file: file.history,
             group: (entry.group != NO_GROUP).then_some(entry.group),
-            cleaned_from: waits.is_cleaned.then_some(waits.cleaned_from),
+            cleaned_from: waits.is_cleaned().then_some(waits.cleaned_from),
             inode: waits.inode,
             place: waits.place,
             hint: waits.hint.or(file.hint),

@@ -6,6 +6,7 @@
 //! | `cleaning` | live blocks of victims become dirty |
 //! | `checkpoint` | all changes, and a superblock that refers to them |
 //! | `syncs` | fsync and sync |
+//! | `small_syncs` | changed bytes as log records of an fsync |
 //! | `room` | choice of the next step when space or memory is short |
 //! | `discards` | discards of free segments |
 //!
@@ -18,6 +19,7 @@ mod cleaning;
 mod discards;
 mod groups;
 mod room;
+mod small_syncs;
 mod syncs;
 
 pub(super) use discards::Discards;

@@ -1,7 +1,8 @@
 //! Sync and fsync.
 //!
-//! An fsync writes log records of all changes since the last ones, then the file's dirty blocks, so that the names
-//! after a crash are those of one instant, at or after the last fsync. Dirty blocks of other files stay buffered. The
+//! An fsync writes log records of all changes since the last ones, then the file's changed blocks, so that the names
+//! after a crash are those of one instant, at or after the last fsync. Few changed bytes are log records, too
+//! (`small_syncs`). Dirty blocks of other files stay buffered. The
 //! last partial segment seals the log: a mount after a crash rolls forward to the last seal. So an fsync is atomic,
 //! whatever its length. Blocks written out meanwhile count only together with earlier changes of their files, such as a
 //! truncation.
@@ -12,6 +13,7 @@ use crate::fs::Durable;
 use crate::fs::sfs::files::attributes::{FileKind, InodeNumber};
 use crate::fs::sfs::log::Destination;
 use crate::fs::sfs::log::records::{Record, RecordsToWrite};
+use crate::fs::sfs::settings::Fsync;
 use crate::fs::sfs::{Sfs, SfsError};
 use crate::task::Task;
 use std::collections::BTreeSet;
@@ -118,7 +120,7 @@ impl Sfs {
         if !must_tell {
             return Ok(SyncWork::Flush);
         }
-        if self.settings.fsync_is_checkpoint
+        if self.settings.fsync == Fsync::Checkpoint
             || self.is_log_long()
             || self.log.records.len() > self.limits.segment_capacity as usize * 1024
         {
@@ -156,7 +158,7 @@ impl Sfs {
         self.log.end_flush(self.superblock.next_partial.get());
     }
 
-    /// Writes all log records, then the dirty blocks of these files, and seals the log.
+    /// Writes all log records, then the changed blocks of these files, and seals the log.
     pub(in crate::fs::sfs) fn write_log(&mut self, task: &Task<'_>, mut files: BTreeSet<u64>) -> Result<(), SfsError> {
         let mut slots = Vec::new();
         // A file renamed over another is written with its new name.
@@ -190,6 +192,7 @@ impl Sfs {
                 Err(error) => return Err(error),
             }
         }
+        self.log_small_changes(&mut slots, &mut told);
         let mut parts = self.parts_of_sync(task, &slots)?;
         if parts.is_empty() {
             // Records alone go where the last group goes, which that of new blocks is in most groupings.

@@ -296,7 +296,7 @@ impl Sfs {
         if entry.is_taken != 1 {
             return Err("it is free".to_string());
         }
-        if !survey.rebuilt.can_be_of(number, of) {
+        if !survey.rebuilt.can_be_of(number, of, entry.address.get()) {
             return Err("its entry is lost, and the log says it is another's".to_string());
         }
         // One that changed since the checkpoint was found by its owner's map, or was just given out.
