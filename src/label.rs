@@ -47,7 +47,7 @@ impl Content {
 pub enum Cause {
     /// A request of the host.
     HostWrite = 0,
-    /// A journal makes a transaction durable.
+    /// A journal makes a transaction durable, or the log of a file system bytes of a sync.
     JournalCommit,
     /// A journal or a log-structured file system updates its home locations.
     Checkpoint,

@@ -43,6 +43,8 @@ mod repairs;
 mod reservations;
 #[path = "sfs/slow_store.rs"]
 mod slow_store;
+#[path = "sfs/small_syncs.rs"]
+mod small_syncs;
 #[path = "sfs/space.rs"]
 mod space;
 #[path = "sfs/superblocks.rs"]

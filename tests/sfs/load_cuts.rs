@@ -17,11 +17,14 @@ const SEGMENTS: u64 = 72;
 const MOST_OVERHEAD: u64 = 60;
 
 /// The volumes: options, and true for zones.
-const VOLUMES: [(&str, bool); 10] = [
+const VOLUMES: [(&str, bool); 12] = [
     ("sfs:segment=64K,groups=1,cleaner=cost-benefit", false),
     ("sfs:segment=64K,groups=4,cleaner=cost-hotness", false),
     ("sfs:segment=64K,grouping=sepbit", false),
     ("sfs:segment=64K,groups=4,fsync=checkpoint", false),
+    // An fsync writes blocks, and no bytes as log records.
+    ("sfs:segment=64K,groups=4,fsync=blocks", false),
+    ("sfs:segment=64K,groups=4,fsync=blocks", true),
     ("sfs:segment=64K,groups=4,cleaner=cost-hotness", true),
     ("sfs:segment=64K,grouping=dac,cleaner=greedy", true),
     // Rare checkpoints: the log continues in segments that it freed.

@@ -30,9 +30,15 @@ fn name(file: u64) -> Vec<u8> {
     format!("file{file}").into_bytes()
 }
 
+/// The volumes: options, and true for zones. An fsync writes bytes as log records, or a block.
+const VOLUMES: [(&str, bool); 4] =
+    [("sfs:segment=64K", false), ("sfs:segment=64K", true), (BLOCKS, false), (BLOCKS, true)];
+/// An fsync writes blocks.
+pub const BLOCKS: &str = "sfs:segment=64K,fsync=blocks";
+
 /// A volume on which fifteen fsyncs followed the last checkpoint, of eight files in turn, and the mount was killed.
-pub fn killed(task: &Task<'_>, is_zoned: bool) -> Machine {
-    let machine = Machine::new("sfs:segment=64K", 16, 56, is_zoned);
+pub fn killed(task: &Task<'_>, (text, is_zoned): (&'static str, bool)) -> Machine {
+    let machine = Machine::new(text, 16, 56, is_zoned);
     let mut sfs = machine.create();
     for file in 0..FILES {
         let inode = sfs.make(task, InodeNumber::ROOT, &name(file), &NEW).unwrap();
@@ -144,13 +150,13 @@ fn fsyncs(machine: &Machine) -> Vec<Partial> {
     log
 }
 
-fn damage_each_summary(task: &Task<'_>, is_zoned: bool) {
-    let killed = killed(task, is_zoned);
+fn damage_each_summary(task: &Task<'_>, volume: (&'static str, bool)) {
+    let killed = killed(task, volume);
     for (round, partial) in fsyncs(&killed).iter().enumerate().take(SYNCS as usize - 1) {
         for (how, damage) in damages() {
             let machine = killed.copy();
             change(&machine, partial.segment, partial.block, damage);
-            let context = format!("zones {is_zoned}, {how} in the summary of fsync {round}");
+            let context = format!("{volume:?}, {how} in the summary of fsync {round}");
             examine(task, &machine, &context, |sfs, context| assert_without(task, sfs, round as u64, context));
         }
     }
@@ -159,20 +165,20 @@ fn damage_each_summary(task: &Task<'_>, is_zoned: bool) {
 #[test]
 fn a_damaged_summary_on_a_disk_is_told_and_costs_what_it_said_alone() {
     let task = &Task::at(Time::ZERO);
-    damage_each_summary(task, false);
+    VOLUMES.into_iter().filter(|(_, is_zoned)| !is_zoned).for_each(|volume| damage_each_summary(task, volume));
 }
 
 #[test]
 fn a_damaged_summary_on_zones_is_told_and_costs_what_it_said_alone() {
     let task = &Task::at(Time::ZERO);
-    damage_each_summary(task, true);
+    VOLUMES.into_iter().filter(|(_, is_zoned)| *is_zoned).for_each(|volume| damage_each_summary(task, volume));
 }
 
 #[test]
 fn a_damaged_block_of_a_file_in_the_log_costs_that_block_alone() {
     let task = &Task::at(Time::ZERO);
     for is_zoned in [false, true] {
-        let killed = killed(task, is_zoned);
+        let killed = killed(task, (BLOCKS, is_zoned));
         for (round, partial) in fsyncs(&killed).iter().enumerate().take(SYNCS as usize - 1) {
             for place in 0..partial.blocks {
                 let machine = killed.copy();
@@ -198,8 +204,8 @@ fn a_damaged_block_of_a_file_in_the_log_costs_that_block_alone() {
 #[test]
 fn several_damaged_summaries_are_told_and_the_others_count() {
     let task = &Task::at(Time::ZERO);
-    for is_zoned in [false, true] {
-        let killed = killed(task, is_zoned);
+    for volume in VOLUMES {
+        let killed = killed(task, volume);
         let log = fsyncs(&killed);
         let mut random = Random::new(3, "several summaries");
         for turn in 0..40 {
@@ -210,7 +216,7 @@ fn several_damaged_summaries_are_told_and_the_others_count() {
                 let partial = &log[*round as usize];
                 change(&machine, partial.segment, partial.block, |bytes| bytes.fill(0));
             }
-            let context = format!("zones {is_zoned}, fsyncs {lost:?}");
+            let context = format!("{volume:?}, fsyncs {lost:?}");
             examine(task, &machine, &context, |sfs, context| {
                 for file in 0..FILES {
                     let is_there = |round: &Option<u64>| round.is_none_or(|round| !lost.contains(&round));
@@ -230,15 +236,15 @@ fn several_damaged_summaries_are_told_and_the_others_count() {
 #[test]
 fn a_summary_over_another_hides_nothing_behind_it() {
     let task = &Task::at(Time::ZERO);
-    for is_zoned in [false, true] {
-        let killed = killed(task, is_zoned);
+    for volume in VOLUMES {
+        let killed = killed(task, volume);
         let log = fsyncs(&killed);
         for round in 0..SYNCS as usize - 1 {
             for other in (0..SYNCS as usize).filter(|other| *other != round) {
                 let machine = killed.copy();
                 let stale = block(&killed, log[other].segment, log[other].block);
                 change(&machine, log[round].segment, log[round].block, |bytes| bytes.copy_from_slice(&stale));
-                let context = format!("zones {is_zoned}, the summary of fsync {other} over that of {round}");
+                let context = format!("{volume:?}, the summary of fsync {other} over that of {round}");
                 examine(task, &machine, &context, |sfs, context| assert_without(task, sfs, round as u64, context));
             }
         }
@@ -249,8 +255,8 @@ fn a_summary_over_another_hides_nothing_behind_it() {
 #[test]
 fn a_summary_that_the_next_one_contradicts_is_lost_and_the_next_one_is_not() {
     let task = &Task::at(Time::ZERO);
-    for is_zoned in [false, true] {
-        let killed = killed(task, is_zoned);
+    for volume in VOLUMES {
+        let killed = killed(task, volume);
         for (round, partial) in fsyncs(&killed).iter().enumerate().take(SYNCS as usize - 1) {
             // The clock, and of the first block its number, its inode and its place in it.
             for at in [33, 65, 77, 80] {
@@ -259,7 +265,7 @@ fn a_summary_that_the_next_one_contradicts_is_lost_and_the_next_one_is_not() {
                     bytes[at] ^= 3;
                     seal_summary(bytes);
                 });
-                let context = format!("zones {is_zoned}, byte {at} of the summary of fsync {round}");
+                let context = format!("{volume:?}, byte {at} of the summary of fsync {round}");
                 examine(task, &machine, &context, |sfs, context| assert_without(task, sfs, round as u64, context));
             }
         }
@@ -271,8 +277,8 @@ fn a_summary_that_the_next_one_contradicts_is_lost_and_the_next_one_is_not() {
 #[test]
 fn the_last_partial_segment_cannot_be_told_from_a_torn_one() {
     let task = &Task::at(Time::ZERO);
-    for is_zoned in [false, true] {
-        let killed = killed(task, is_zoned);
+    for volume in VOLUMES {
+        let killed = killed(task, volume);
         let last = fsyncs(&killed).pop().unwrap();
         for at in last.block..last.block + last.summary_blocks + last.blocks {
             let machine = killed.copy();
@@ -292,7 +298,7 @@ fn what_a_lost_part_added_to_a_file_cannot_be_read_and_is_not_zeros() {
     let task = &Task::at(Time::ZERO);
     const PART: usize = 3 * BLOCK + 2000;
     for is_zoned in [false, true] {
-        let machine = Machine::new("sfs:segment=64K,fsync=blocks", 16, 56, is_zoned);
+        let machine = Machine::new(BLOCKS, 16, 56, is_zoned);
         let mut sfs = machine.create();
         let inode = sfs.make(task, InodeNumber::ROOT, b"journal", &NEW).unwrap();
         let mut expected = Vec::new();
@@ -335,8 +341,8 @@ fn what_a_lost_part_added_to_a_file_cannot_be_read_and_is_not_zeros() {
 fn what_is_unknown_of_a_file_is_given_up_although_another_one_has_a_damaged_map() {
     let task = &Task::at(Time::ZERO);
     const PART: usize = 3 * BLOCK + 2000;
-    for is_zoned in [false, true] {
-        let killed = Machine::new("sfs:segment=64K", 16, 56, is_zoned);
+    for (text, is_zoned) in VOLUMES {
+        let killed = Machine::new(text, 16, 56, is_zoned);
         let mut sfs = killed.create();
         let inodes = [b"first ", b"second"].map(|name| sfs.make(task, InodeNumber::ROOT, name, &NEW).unwrap());
         let mut lengths = [12 * BLOCK, 10];
@@ -374,7 +380,7 @@ fn what_is_unknown_of_a_file_is_given_up_although_another_one_has_a_damaged_map(
             let machine = killed.copy();
             change(&machine, lost.segment, lost.block, |bytes| bytes[60] ^= 1);
             change(&machine, maps[0].0, maps[0].1, |bytes| bytes[60] ^= 1);
-            let context = format!("zones {is_zoned}, partial segment {}", lost.number);
+            let context = format!("{text}, zones {is_zoned}, partial segment {}", lost.number);
             let assert_no_zeros = |sfs: &mut Sfs| {
                 for name in [b"first ", b"second"] {
                     let Ok(inode) = sfs.lookup(task, InodeNumber::ROOT, name) else { continue };

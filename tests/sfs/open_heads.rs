@@ -17,7 +17,7 @@ const SEGMENTS: u64 = 72;
 const WAITING: u64 = 16;
 /// New blocks go to the groups that the names state, or to that of new blocks. A checkpoint is taken only for lack of space.
 const TEXT: &str =
-    "sfs:segment=64K,cleaner=greedy,checkpoint-segments=4096,dirty=1M,short-lived=.short,long-lived=.long";
+    "sfs:segment=64K,cleaner=greedy,checkpoint-segments=4096,dirty=1M,fsync=blocks,short-lived=.short,long-lived=.long";
 /// A file for each of three groups.
 const FILES: [&str; 3] = ["/a.short", "/b.long", "/c"];
 const ROUNDS: u64 = 5;

@@ -5,6 +5,7 @@
 //! a second check is clean. `SFS_DAMAGE_SECONDS` says for how long at least, `SFS_DAMAGE_SEED` from which round on.
 
 use super::forged::{self, FIELDS};
+use super::log_damage::BLOCKS;
 use super::machine::{Case, Machine};
 use super::unclean::{Partial, block, change, checked, log, opened_despite_damage, repaired, superblock};
 use super::versions::{Read, Versions, read_all};
@@ -27,7 +28,7 @@ const ROUNDS_OF_VOLUMES: u64 = 100;
 /// Failures after which a campaign ends.
 const MOST_FAILURES: usize = 20;
 
-/// Rounds that once failed, each with the clock of the task that made its volume.
+/// Rounds that once failed, each with the clock of the task that made its volume. Their fsyncs wrote blocks.
 const FOUND: [(u64, u64); 25] = [
     (40458, 0),
     (211526, 0),
@@ -112,8 +113,8 @@ impl Killed {
 }
 
 /// `fill`: blocks of a file that takes up room before.
-fn killed(task: &Task<'_>, seed: u64, is_zoned: bool, fill: u64) -> Killed {
-    let machine = Machine::new("sfs:segment=64K", 16, 64, is_zoned);
+fn killed(task: &Task<'_>, text: &'static str, seed: u64, is_zoned: bool, fill: u64) -> Killed {
+    let machine = Machine::new(text, 16, 64, is_zoned);
     let mut sfs = machine.create();
     let mut random = Random::new(seed, "unclean volumes");
     let mut versions = Versions::default();
@@ -153,17 +154,22 @@ fn clock_of(round: u64) -> u64 {
     if turn == 0 { 0 } else { random.below(60_000_000_000) }
 }
 
-/// The volumes of the last rounds, each with its clock, which serve the next ones with the same clock, too.
+/// The options of the volume of a round: an fsync writes blocks, or bytes as log records.
+fn text_of(round: u64) -> &'static str {
+    if (round / ROUNDS_OF_VOLUMES) % 2 == 0 { BLOCKS } else { "sfs:segment=64K" }
+}
+
+/// The volumes of the last rounds, each with its options and clock, which serve the next ones with the same, too.
 #[derive(Default)]
-struct Volumes([Option<(u64, Killed)>; 4]);
+struct Volumes([Option<((&'static str, u64), Killed)>; 4]);
 
 impl Volumes {
-    fn of_round(&mut self, round: u64, clock: u64) -> &Killed {
+    fn of_round(&mut self, round: u64, text: &'static str, clock: u64) -> &Killed {
         let kinds = [(1, false, 0), (2, true, 0), (3, false, 480), (4, true, 480)];
         let at = round as usize % kinds.len();
-        let made = self.0[at].take().filter(|(its, _)| *its == clock);
+        let made = self.0[at].take().filter(|(its, _)| *its == (text, clock));
         let (seed, is_zoned, fill) = kinds[at];
-        let new = || (clock, killed(&Task::at(Time(clock)), seed, is_zoned, fill));
+        let new = || ((text, clock), killed(&Task::at(Time(clock)), text, seed, is_zoned, fill));
         &self.0[at].insert(made.unwrap_or_else(new)).1
     }
 }
@@ -362,15 +368,16 @@ fn mutated_images_of_unclean_volumes_never_read_as_what_was_not_written_and_are_
     let first = number_of("SFS_DAMAGE_SEED", 0);
     let (mut outcomes, mut failures) = (BTreeMap::<&str, u64>::new(), Vec::new());
     let goes_on = |round: &u64| *round - first < LEAST_ROUNDS || passed() <= budget;
-    let new = (first..).take_while(goes_on).map(|round| (round, clock_of(round)));
+    let new = (first..).take_while(goes_on).map(|round| (round, text_of(round), clock_of(round)));
+    let found = FOUND.into_iter().map(|(round, clock)| (round, BLOCKS, clock));
     let mut volumes = Volumes::default();
-    for (round, clock) in FOUND.into_iter().chain(new) {
-        let base = volumes.of_round(round, clock);
+    for (round, text, clock) in found.chain(new) {
+        let base = volumes.of_round(round, text, clock);
         let mut random = Random::new(round, "mutated unclean volumes");
         let machine = base.machine.copy();
         let count = 1 + if random.below(3) == 0 { random.below(5) } else { 0 };
         let done: Vec<String> = (0..count).map(|_| mutate(base, &machine, count == 1, &mut random)).collect();
-        let case = Case(format!("SFS_DAMAGE_SEED={round}, clock {clock}: {done:?}"));
+        let case = Case(format!("SFS_DAMAGE_SEED={round}, {text}, clock {clock}: {done:?}"));
         let examined = || examine(task, base, &machine, &mut random);
         let outcome = catch_unwind(AssertUnwindSafe(examined)).unwrap_or_else(|_| Err("it panics".to_string()));
         match outcome {
@@ -391,7 +398,7 @@ fn mutated_images_of_unclean_volumes_never_read_as_what_was_not_written_and_are_
 #[test]
 fn a_dat_entry_that_lies_outside_of_the_log_is_found_although_the_log_has_the_block_anew() {
     let task = &Task::at(Time::ZERO);
-    let killed = killed(&Task::at(Time(6_060_000_000)), 2, true, 0);
+    let killed = killed(&Task::at(Time(6_060_000_000)), BLOCKS, 2, true, 0);
     let mut refused = 0;
     for number in 1..128 {
         let machine = killed.machine.copy();

@@ -5,7 +5,7 @@
 //! volume, or the check reports it, or nothing is lost, even after the volume was used.
 
 use super::forged::{self, FIELDS, Field};
-use super::log_damage::{assert_newest, killed};
+use super::log_damage::{BLOCKS, assert_newest, killed};
 use super::machine::Machine;
 use super::unclean::{checked, repaired};
 use flashpath::fs::Durable;
@@ -71,7 +71,7 @@ fn each_wrong_field_of_a_superblock_is_refused_reported_or_harmless() {
     let task = &Task::at(Time::ZERO);
     let mut outcomes = std::collections::BTreeMap::<&str, u64>::new();
     for (is_zoned, is_unmounted) in [(false, true), (false, false), (true, true), (true, false)] {
-        let base = killed(task, is_zoned);
+        let base = killed(task, (BLOCKS, is_zoned));
         if is_unmounted {
             base.open().unwrap().unmount(task).unwrap();
         }
@@ -103,7 +103,7 @@ fn each_wrong_field_of_a_superblock_is_refused_reported_or_harmless() {
 fn a_wrong_entry_of_the_dat_is_reported_and_repaired() {
     let task = &Task::at(Time::ZERO);
     for is_zoned in [false, true] {
-        let base = killed(task, is_zoned);
+        let base = killed(task, (BLOCKS, is_zoned));
         base.open().unwrap().unmount(task).unwrap();
         for (number, at, value) in (0..128).flat_map(|number| {
             [(30, 7), (29, 0), (29, 2), (29, 255), (28, 100), (26, 1), (7, 0x80), (3, 1), (15, 0xff), (23, 0xff)]

@@ -258,3 +258,62 @@ impl DirtyBlocks {
         self.slots.iter().enumerate().filter(|(_, slot)| slot.number != 0).map(|(at, _)| at as u32)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A stored block of zeros that is overwritten partly.
+    fn block() -> (DirtyBlocks, u32) {
+        let mut blocks = DirtyBlocks::new(BLOCK);
+        let slot = blocks.add(7, 2, 0, true);
+        blocks.load(slot, &[0; BLOCK]);
+        (blocks, slot)
+    }
+
+    #[test]
+    fn the_changed_part_has_all_bytes_that_differ_from_the_stored_version() {
+        let (mut blocks, slot) = block();
+        assert_eq!(blocks.slot(slot).changed(), 0..0);
+        blocks.overwrite(slot, 100, &[0, 0, 1, 0, 2, 0]);
+        assert_eq!(blocks.slot(slot).changed(), 102..105);
+        blocks.overwrite(slot, 50, &[0; 10]);
+        assert_eq!(blocks.slot(slot).changed(), 102..105, "zeros over zeros change nothing");
+        blocks.overwrite(slot, 103, &[0; 1]);
+        blocks.overwrite(slot, 4090, &[9; 6]);
+        assert_eq!(blocks.slot(slot).changed(), 102..BLOCK);
+        assert_eq!((blocks.bytes(slot)[102], blocks.bytes(slot)[4095]), (1, 9));
+    }
+
+    #[test]
+    fn a_block_without_a_known_version_has_changed_as_a_whole() {
+        let mut blocks = DirtyBlocks::new(BLOCK);
+        let slot = blocks.add(7, 2, 0, false);
+        assert_eq!(blocks.slot(slot).changed(), 0..BLOCK);
+        let cleaned = blocks.add_cleaned(8, 2, 1, 0);
+        blocks.change(cleaned, false);
+        assert_eq!(blocks.slot(cleaned).changed(), 0..BLOCK, "the cleaned version may be damaged");
+        let read = blocks.add_cleaned(9, 2, 2, 0);
+        blocks.change(read, true);
+        assert_eq!(blocks.slot(read).changed(), 0..0);
+    }
+
+    #[test]
+    fn a_logged_block_waits_for_no_sync_until_it_changes_again() {
+        let (mut blocks, slot) = block();
+        let other = blocks.add(8, 2, 1, false);
+        blocks.overwrite(slot, 0, &[1; 10]);
+        blocks.set_logged(slot);
+        assert_eq!(blocks.changed_of(2), [other]);
+        assert!(!blocks.slot(slot).is_cleaned() && blocks.slot(slot).changed().is_empty());
+        blocks.change(slot, false);
+        blocks.overwrite(slot, 4, &[1; 10]);
+        assert_eq!((blocks.changed_of(2), blocks.slot(slot).changed()), (vec![slot, other], 10..14));
+        blocks.set_logged(other);
+        blocks.set_logged(slot);
+        assert!(!blocks.has_changed(2));
+        blocks.remove(slot);
+        blocks.remove(other);
+        assert_eq!(blocks.len(), 0);
+    }
+}

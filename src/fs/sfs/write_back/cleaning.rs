@@ -35,6 +35,9 @@ impl<T: Turns> WriteBack<'_, T> {
     pub(super) fn clean_some(&mut self) -> Result<bool, SfsError> {
         let mut any = false;
         for _ in 0..self.read_state(|sfs| sfs.settings.at_once.min(sfs.limits.shares.at_once))? {
+            if any && self.read_state(|sfs| !sfs.has_room_for_cleaned())? {
+                break;
+            }
             let Some(victim) = self.read_state(Sfs::begin_cleaning)? else { break };
             self.clean(victim)?;
             any = true;

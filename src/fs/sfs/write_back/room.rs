@@ -64,11 +64,15 @@ impl<T: Turns> WriteBack<'_, T> {
         }
     }
 
-    /// Frees segments, then takes a checkpoint, unless freeing took one, which stored all changes.
+    /// Frees segments, then takes a checkpoint, unless freeing took one, which stored all changes. Restores the reserve
+    /// after it, too: little is dirty then, so that room is made in less room.
     pub fn checkpoint_after(&mut self, makes_room: fn(&mut Self) -> Result<(), SfsError>) -> Result<(), SfsError> {
         let epoch = self.read_state(|sfs| sfs.log.epoch)?;
         makes_room(self)?;
-        if self.read_state(|sfs| sfs.log.epoch)? == epoch { self.checkpoint(false) } else { Ok(()) }
+        if self.read_state(|sfs| sfs.log.epoch)? == epoch {
+            self.checkpoint(false)?;
+        }
+        self.keep_room()
     }
 
     /// Frees segments whose live blocks were read: by the log as long as there is room, as a checkpoint writes most of the
@@ -123,7 +127,7 @@ impl<T: Turns> WriteBack<'_, T> {
         self.make_room()?;
         self.write_groups()?;
         match self.read_state(|sfs| sfs.is_log_long())? {
-            true => self.checkpoint(false),
+            true => self.checkpoint_after(|_| Ok(())),
             false => Ok(()),
         }
     }
@@ -184,7 +188,7 @@ impl Sfs {
         if self.has_room() && (is_plenty || self.log.epoch != epoch) {
             return Piece::None;
         }
-        let is_too_much = self.dirty_blocks.len() >= 2 * self.limits.dirty_blocks
+        let is_too_much = !self.has_room_for_cleaned()
             || self.metadata.blocks.dirty() >= self.limits.metadata
             || self.changed_bytes() > self.limits.shares.changed;
         if is_plenty || is_too_much { Piece::FreeCleaned(is_plenty) } else { Piece::Clean }
@@ -225,6 +229,15 @@ impl Sfs {
     pub(in crate::fs::sfs) fn release_by_log(&mut self) -> Vec<u32> {
         let epoch = self.log.epoch;
         self.log.segments.release(|segment| is_freed_by_log(segment, epoch))
+    }
+
+    /// True if the live blocks of one more victim fit. When fewer segments are free than a checkpoint may need, all dirty
+    /// data must fit into what it counts for that: [`Limits::of_checkpoint`](crate::fs::sfs::Limits).
+    pub(super) fn has_room_for_cleaned(&self) -> bool {
+        let most = 2 * self.limits.dirty_blocks;
+        let is_short = self.log.segments.free() < self.limits.of_checkpoint();
+        let more = if is_short { self.limits.segment_capacity as usize } else { 1 };
+        self.dirty_blocks.len() + more <= most.max(more)
     }
 
     /// Segments free after the next checkpoint, less those needed for dirty data.

@@ -126,7 +126,9 @@ impl Sfs {
         {
             return Ok(SyncWork::Checkpoint);
         }
-        self.log.records.touch(number);
+        if what == Durable::All {
+            self.log.records.touch(number);
+        }
         Ok(SyncWork::Log)
     }
 
@@ -162,19 +164,21 @@ impl Sfs {
     pub(in crate::fs::sfs) fn write_log(&mut self, task: &Task<'_>, mut files: BTreeSet<u64>) -> Result<(), SfsError> {
         let mut slots = Vec::new();
         // A file renamed over another is written with its new name.
+        self.renamed.iter().for_each(|file| self.log.records.touch(*file));
         files.append(&mut self.renamed);
         for file in files {
             if self.inodes.contains(file) {
                 slots.extend(self.dirty_blocks.changed_of(file));
                 let inode = self.inode_mut(task, file)?;
+                // Of a file that is as long as before, an fdatasync needs no new times.
+                let has_grown = inode.safe_size != inode.size;
                 inode.safe_size = inode.size;
-                inode.is_unlogged = false;
-                self.log.records.touch(file);
+                if has_grown {
+                    self.log.records.touch(file);
+                }
+                let is_told = self.log.records.touches(file);
+                self.inode_mut(task, file)?.is_unlogged &= !is_told;
             }
-        }
-        if self.log.is_unsealed && self.log.records.is_empty() {
-            // A seal needs at least one record or block.
-            self.log.records.touch(InodeNumber::ROOT.0);
         }
         let before = self.superblock.next_partial.get();
         let (mut told, touched) = self.log.records.take();
@@ -193,6 +197,11 @@ impl Sfs {
             }
         }
         self.log_small_changes(&mut slots, &mut told);
+        if self.log.is_unsealed && told.is_empty() && slots.is_empty() {
+            // A seal needs at least one record or block.
+            let root = self.inode(task, InodeNumber::ROOT.0)?.image(0);
+            told.add(&Record::Inode(&root), before);
+        }
         let mut parts = self.parts_of_sync(task, &slots)?;
         if parts.is_empty() {
             // Records alone go where the last group goes, which that of new blocks is in most groupings.
