@@ -41,10 +41,10 @@ impl RebuiltEntries {
         self.owners.is_empty() && self.found_pages.is_empty()
     }
 
-    /// Entries that were rebuilt, or lie in pages that were found.
+    /// Entries that were rebuilt, or lie in pages that were found, each once.
     pub fn numbers(&self) -> impl Iterator<Item = u64> + '_ {
         let found = self.found_pages.iter().flat_map(|page| page * DAT_ENTRIES..(page + 1) * DAT_ENTRIES);
-        self.owners.keys().copied().chain(found)
+        self.owners.keys().copied().chain(found.filter(|number| !self.owners.contains_key(number)))
     }
 
     /// True if the entry is that of a cleaned block.

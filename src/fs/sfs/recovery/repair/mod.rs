@@ -32,6 +32,7 @@ use crate::device::Medium;
 use crate::fs::sfs::Sfs;
 use crate::fs::sfs::error::{OpenSfsError, SfsError};
 use crate::fs::sfs::make::Identity;
+use crate::fs::sfs::media::format::DIRTY;
 use crate::fs::sfs::settings::SfsSettings;
 use crate::task::Task;
 use crate::time::Time;
@@ -70,6 +71,7 @@ pub(super) fn repair_opened(task: &Task<'_>, opened: Opened) -> Result<(Repaired
         let Some(stage) = survey.faults.iter().map(|fault| fault.stage).min() else {
             is_clean = true;
             volume.drop_unnamed_metadata(&survey);
+            volume.drop_unnamed_data(task, &survey)?;
             break;
         };
         reads_data = stage <= Stage::Blocks;
@@ -113,5 +115,19 @@ impl Sfs {
                 self.metadata.blocks.remove(number);
             }
         }
+    }
+
+    /// Drops bytes of log records whose file or virtual block was given up, so that they are not written.
+    fn drop_unnamed_data(&mut self, task: &Task<'_>, survey: &Survey) -> Result<(), SfsError> {
+        let slots: Vec<u32> = self.dirty_blocks.all().collect();
+        for slot in slots {
+            let waits = *self.dirty_blocks.slot(slot);
+            let is_named = survey.claimed.has(waits.number) && survey.inodes.contains_key(&waits.inode);
+            let entry = self.metadata.dat.get(task, waits.number)?;
+            if !is_named || entry.address.get() != DIRTY | u64::from(slot) {
+                self.dirty_blocks.remove(slot);
+            }
+        }
+        Ok(())
     }
 }
