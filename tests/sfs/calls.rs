@@ -52,7 +52,7 @@ pub enum Call {
 /// The bytes that call number `step` writes at an offset of a file: different for each call and block.
 pub fn written(step: u64, offset: u64, length: u64) -> Vec<u8> {
     // Every other call writes bytes that cannot be compressed.
-    let factor = if step % 2 == 0 { 0 } else { 0x9e37_79b9_7f4a_7c15 };
+    let factor = if step.is_multiple_of(2) { 0 } else { 0x9e37_79b9_7f4a_7c15 };
     (offset..offset + length)
         .map(|at| {
             let word = (step << 20) ^ (at / 4096) ^ 0xa5 << 56;

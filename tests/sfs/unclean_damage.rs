@@ -156,7 +156,7 @@ fn clock_of(round: u64) -> u64 {
 
 /// The options of the volume of a round: an fsync writes blocks, or bytes as log records.
 fn text_of(round: u64) -> &'static str {
-    if (round / ROUNDS_OF_VOLUMES) % 2 == 0 { BLOCKS } else { "sfs:segment=64K" }
+    if (round / ROUNDS_OF_VOLUMES).is_multiple_of(2) { BLOCKS } else { "sfs:segment=64K" }
 }
 
 /// The volumes of the last rounds, each with its options and clock, which serve the next ones with the same, too.

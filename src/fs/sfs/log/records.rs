@@ -63,11 +63,6 @@ pub(in crate::fs::sfs) struct Records {
 }
 
 impl Records {
-    /// True if there are no records and no changed inodes.
-    pub fn is_empty(&self) -> bool {
-        self.bytes.is_empty() && self.touched.is_empty()
-    }
-
     /// Buffered bytes.
     pub fn len(&self) -> usize {
         self.bytes.len() + self.touched.len() * (HEAD + size_of::<InodeImage>())

@@ -4,8 +4,8 @@
 //! an older version may be read, which is reported, and no mixture of two. The version below may also be overwritten
 //! because a later partial segment holds the block: then that one counts, and nothing is reported.
 
+use super::applied::Applied;
 use super::finding::{Finding, Structure};
-use super::roll_forward::Applied;
 use crate::crc;
 use crate::fs::sfs::log::packing::Packed;
 use crate::fs::sfs::media::format::{BLOCK, MOST_BLOCKS};

@@ -12,7 +12,7 @@
 //!                               ├─ named_blocks         lenient: what maps name is not given out
 //!                               └─ roll_forward         the log since the checkpoint
 //!                                    ├─ log_tail ── log_search ── log_order ── log::LogReader
-//!                                    ├─ logged_bytes
+//!                                    ├─ logged_bytes ── applied
 //!                                    └─ lost_parts ── give_up, left_out
 //! ```
 //!
@@ -36,6 +36,7 @@
 //! Parts import each other downwards, and nothing outside of this room imports from it but `Finding`, which a mount
 //! keeps.
 
+mod applied;
 mod best_checkpoint;
 mod check;
 mod checkpoint_fields;

@@ -13,12 +13,12 @@
 //! Parts of the log may be damaged. Whole parts are applied all the same, and `lost_parts` gives up what is unknown
 //! then.
 
+use super::applied::Applied;
 use super::finding::Finding;
 use super::left_out::tolerate;
 use super::log_search::LogStart;
 use super::log_tail::{self, LogTail};
 use super::logged_bytes::LoggedBytes;
-use super::lost_parts::AfterGap;
 use crate::fs::sfs::files::inode::Inode;
 use crate::fs::sfs::log::PartialSegment;
 use crate::fs::sfs::log::records::Record;
@@ -31,23 +31,6 @@ use crate::fs::sfs::placement::Tick;
 use crate::fs::sfs::{FileKind, InodeNumber, Sfs, SfsError, Timestamp};
 use crate::task::Task;
 use std::collections::BTreeSet;
-use std::ops::Range;
-
-/// What was applied of a log.
-#[derive(Default)]
-pub(super) struct Applied {
-    /// Virtual blocks at places where there was none.
-    pub filled: BTreeSet<u64>,
-    /// Blocks, by inode and place, whose newest bytes were not applied: the version that they changed is lost.
-    pub missed: BTreeSet<(u64, u64)>,
-}
-
-impl Applied {
-    /// Blocks of a file are freed.
-    fn frees(&mut self, inode: u64, places: &Range<u64>) {
-        self.missed.retain(|(of, place)| *of != inode || !places.contains(place));
-    }
-}
 
 impl Sfs {
     /// The log since the checkpoint that is loaded.
@@ -98,37 +81,33 @@ impl Sfs {
         lost: Vec<u64>,
         damage: &mut Vec<Finding>,
     ) -> Result<(), SfsError> {
-        // Up to here nothing can depend on what is lost.
         let exact_up_to = lost.first().map_or(u64::MAX, |lost| {
             let sealed = log.iter().filter(|found| found.seals() && found.number() < *lost);
             sealed.map(PartialSegment::number).max().unwrap_or(0)
         });
-        let mut after_gap = AfterGap::without(lost);
         let records =
             log.iter().flat_map(|found| found.records().map(|(before, record)| (before, found.number(), record)));
         let mut records: Vec<(u64, u64, Record)> = records.collect();
         records.sort_by_key(|(before, ..)| *before);
         let mut records = records.into_iter().peekable();
-        let mut applied = Applied::default();
+        let mut applied = Applied::nothing(exact_up_to, lost);
         for found in log {
             while let Some((_, partial, record)) = records.next_if(|(before, ..)| *before <= found.number()) {
-                self.apply_record(task, &record, partial, exact_up_to, &mut after_gap, &mut applied, damage)?;
+                self.apply_record(task, &record, partial, &mut applied, damage)?;
             }
             self.tick = self.tick.max(Tick(found.header.tick.get()));
             for (block, record) in found.blocks().filter(|(_, record)| record.kind == Kind::Data as u8) {
                 let done = self.apply_block(task, found, block, &record, &mut applied);
                 tolerate(done, damage)?;
-                if exact_up_to != u64::MAX {
-                    after_gap.writes(record.inode.get(), record.place.get(), found.number());
-                }
+                applied.writes(record.inode.get(), record.place.get(), found.number());
             }
         }
         for (_, partial, record) in records {
-            self.apply_record(task, &record, partial, exact_up_to, &mut after_gap, &mut applied, damage)?;
+            self.apply_record(task, &record, partial, &mut applied, damage)?;
         }
         self.report_missed(&applied, damage);
         self.trim_inodes(task, &applied.filled, damage)?;
-        self.give_up_unknown(task, &after_gap, damage)
+        self.give_up_unknown(task, &applied.after_gap, damage)
     }
 
     fn apply_record(
@@ -136,18 +115,16 @@ impl Sfs {
         task: &Task<'_>,
         record: &Record,
         partial: u64,
-        exact_up_to: u64,
-        after_gap: &mut AfterGap,
         applied: &mut Applied,
         damage: &mut Vec<Finding>,
     ) -> Result<(), SfsError> {
-        let can_be =
-            if partial > exact_up_to { self.note_after_gap(task, record, partial, after_gap) } else { Ok(true) };
+        let can_be = match partial > applied.exact_up_to {
+            true => self.note_after_gap(task, record, partial, &mut applied.after_gap),
+            false => Ok(true),
+        };
         let done = can_be.and_then(|can_be| if can_be { self.apply(task, record, applied) } else { Ok(false) });
-        if let (Ok(true), Record::Bytes { inode, place, .. }) = (&done, record)
-            && exact_up_to != u64::MAX
-        {
-            after_gap.writes(*inode, *place, partial);
+        if let (Ok(true), Record::Bytes { inode, place, .. }) = (&done, record) {
+            applied.writes(*inode, *place, partial);
         }
         tolerate(done.map(drop), damage)
     }
