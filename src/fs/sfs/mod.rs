@@ -59,7 +59,7 @@ pub use memory::MemoryUse;
 pub use recovery::{
     Census, Finding, GroupRow, Repaired, SegmentMap, SegmentRow, Structure, check, mark_lost, repair, segment_map,
 };
-pub use settings::{KIND, SfsSettings};
+pub use settings::{Fsync, KIND, SfsSettings};
 pub use volume::SfsVolume;
 
 use crate::device::Account;
