@@ -110,9 +110,7 @@ fn bytes_over_a_lost_version_are_left_out_and_told() {
             let mut whole = before.clone();
             whole.resize(BLOCK, 0);
             for (at, byte) in [(100, 1), (200, 2)] {
-                let count = if is_whole && byte == 2 { BLOCK - at } else { 50 };
-                let at = if is_whole && byte == 2 { 0 } else { at };
-                let count = if at == 0 { BLOCK } else { count };
+                let (at, count) = if is_whole && byte == 2 { (0, BLOCK) } else { (at, 50) };
                 whole[at..at + count].fill(byte);
                 sfs.write(task, inode, at as u64, &vec![byte; count]).unwrap();
                 sfs.sync_file(task, inode, Durable::All).unwrap();

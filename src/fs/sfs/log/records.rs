@@ -7,7 +7,7 @@
 //! 2  u16  bytes of the rest        16  the rest
 //! ```
 //!
-//! Type 10 is of version 4; an older program takes it for damage.
+//! Type 10 is of version 4.
 //!
 //! Records are buffered until a change must become durable. A checkpoint makes them unnecessary. A mount after a crash
 //! replays each of them before the blocks of the partial segment whose number it holds, as those were written after the

@@ -214,7 +214,11 @@ impl Sfs {
             left -= 1;
             // The records come first: their partial segment has the lower number.
             let told = std::mem::replace(&mut told, RecordsToWrite::nothing());
-            self.write_slots(task, Destination::Head(head), &mut slots, told, left == 0)?;
+            let written = self.write_slots(task, Destination::Head(head), &mut slots, told, left == 0);
+            written.inspect_err(|error| {
+                // The records were taken, and a later sync would not write them.
+                self.fail(format!("a sync failed: {error}"));
+            })?;
         }
         Ok(())
     }
