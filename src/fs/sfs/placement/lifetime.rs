@@ -17,8 +17,9 @@
 //! block** goes by its estimate and its age together: the longer it lived beyond what was expected, the longer it will;
 //! if it was written once only, by its age.
 //!
-//! **One group**, that of new blocks, is used as long as estimates foretell nothing (`Foresight`): where all blocks die
-//! alike, groups would only cost open segments and summaries.
+//! **One group**, that of new blocks, is used as long as all blocks seem to die alike: estimates foretell nothing
+//! (`Foresight`), and lifetimes spread no more than those of one rate (`Spread`). There, groups would only cost open segments
+//! and summaries.
 //!
 //! **The classes** are relative to the size of the volume: lifetimes matter to a log by the share of it that is written
 //! meanwhile. The first class ends at a 64th of the volume, the last but one at all of it. Blocks of shorter
@@ -43,11 +44,14 @@ const LAST: f64 = 0.5;
 const FILES: usize = 4096;
 /// The weight of the last lifetime among those of a file's blocks.
 const LAST_OF_FILE: f64 = 1.0 / 64.0;
-/// Overwritten blocks after which the past of [`Foresight`] counts half, and the fewest that say something.
+/// Overwritten blocks after which the past of [`Foresight`] and [`Spread`] counts half, and the fewest that say something.
 const FORESEEN: f64 = 65_536.0;
 const FEWEST_FORESEEN: f64 = 1024.0;
 /// The doublings that estimates have to tell apart for groups to pay: docs/decisions/0015-heads.md.
-const TOLD_APART: f64 = 0.3;
+const TOLD_APART: f64 = 0.1;
+/// The squared coefficient of variation of lifetimes where all blocks die at random at one rate is 1, as that of all exponential
+/// distributions; a fifth more is not chance.
+const ONE_RATE: f64 = 1.2;
 /// The parts of a volume after which the ticks per block are measured anew.
 const MEASURED: u64 = 64;
 
@@ -114,6 +118,40 @@ impl Foresight {
     }
 }
 
+/// How far lifetimes spread: sums over overwritten blocks of their lifetimes and of the squares of these, in ticks.
+///
+/// Where few blocks take most writes, nearly all lifetimes that end are of these, and differ by chance alone: [`Foresight`] needs
+/// two lifetimes of many cold blocks. The squares are mostly those of the cold blocks, from their first overwrite on.
+#[derive(Clone, Copy, Debug, Default)]
+struct Spread {
+    count: f64,
+    lives: f64,
+    squares: f64,
+}
+
+impl Spread {
+    /// Counts an overwritten block that lived so many ticks.
+    fn count(&mut self, ticks: f64) {
+        if self.count >= FORESEEN {
+            let Spread { count, lives, squares } = *self;
+            *self = Spread { count: count / 2.0, lives: lives / 2.0, squares: squares / 2.0 };
+        }
+        self.count += 1.0;
+        self.lives += ticks;
+        self.squares += ticks * ticks;
+    }
+
+    /// The squared coefficient of variation: the variance over the square of the mean. 0 if all lifetimes are the same, at most 1
+    /// with uniform writes, 1 to 5 with Zipf writes. 0 before enough is known.
+    fn variation(&self) -> f64 {
+        if self.count < FEWEST_FORESEEN {
+            return 0.0;
+        }
+        // A lifetime is at least a tick, so that the sum of them is not 0.
+        self.squares * self.count / (self.lives * self.lives) - 1.0
+    }
+}
+
 /// The grouping by lifetime.
 #[derive(Clone, Debug)]
 pub struct Lifetime {
@@ -124,6 +162,7 @@ pub struct Lifetime {
     blocks: u64,
     files: Vec<FileLives>,
     foresight: Foresight,
+    spread: Spread,
 }
 
 impl Lifetime {
@@ -136,7 +175,13 @@ impl Lifetime {
             blocks: 0,
             files: vec![FileLives::default(); FILES],
             foresight: Foresight::default(),
+            spread: Spread::default(),
         }
+    }
+
+    /// True if nothing is known by which blocks live differently.
+    fn is_all_alike(&self) -> bool {
+        self.foresight.told_apart() < TOLD_APART && self.spread.variation() <= ONE_RATE
     }
 
     /// The class of a lifetime in doublings of a tick.
@@ -175,6 +220,7 @@ impl Lifetime {
         file.end = file.end.max(block.place.saturating_add(1));
         if block.block.writes > 0 {
             let lived = lived(block, now);
+            self.spread.count(hotness::age(block.block.modified, now) as f64);
             file.doublings = Some(file.doublings.map_or(lived, |mean| mean + (lived - mean) * LAST_OF_FILE));
             if let Some(estimate) = estimate(block) {
                 self.foresight.count(estimate, lived);
@@ -207,7 +253,7 @@ impl Grouping for Lifetime {
     fn group_of(&mut self, block: &BlockView, now: Tick) -> usize {
         let is_new = block.block.writes == 0;
         let is_hinted = is_new && !matches!(block.hint, Hint::None | Hint::Unhinted);
-        if !is_hinted && self.foresight.told_apart() < TOLD_APART {
+        if !is_hinted && self.is_all_alike() {
             return NEW;
         }
         match (block.cleaned_from, block.hint) {
@@ -236,10 +282,11 @@ impl Grouping for Lifetime {
         }
     }
 
-    /// The ticks per block, and the sums of the foresight.
+    /// The ticks per block, the sums of the foresight, and those of the spread.
     fn state(&self) -> Vec<f64> {
         let Foresight { count, x, y, xx, xy } = self.foresight;
-        vec![self.ticks_per_block, count, x, y, xx, xy]
+        let Spread { count: ended, lives, squares } = self.spread;
+        vec![self.ticks_per_block, count, x, y, xx, xy, ended, lives, squares]
     }
 
     fn restore(&mut self, memory: &[f64]) {
@@ -248,12 +295,21 @@ impl Grouping for Lifetime {
             self.ticks_per_block = *ticks_per_block;
         }
         // Doublings of ticks are below 64, and squares below 4096.
-        if let &[count, x, y, xx, xy] = sums
+        if let Some(&[count, x, y, xx, xy]) = sums.first_chunk()
             && (0.0..=FORESEEN).contains(&count)
             && [x, y].iter().all(|sum| (0.0..=64.0 * count).contains(sum))
             && [xx, xy].iter().all(|sum| (0.0..=4096.0 * count).contains(sum))
         {
             self.foresight = Foresight { count, x, y, xx, xy };
+        }
+        // Lifetimes are 1 to 2^64 ticks. A volume of an earlier program does not know them.
+        let ticks = u64::MAX as f64;
+        if let Some(&[count, lives, squares]) = sums.get(5..).and_then(<[f64]>::first_chunk)
+            && (0.0..=FORESEEN).contains(&count)
+            && (count..=count * ticks).contains(&lives)
+            && (lives..=lives * ticks).contains(&squares)
+        {
+            self.spread = Spread { count, lives, squares };
         }
     }
 }
@@ -269,6 +325,7 @@ mod tests {
     fn grouping() -> Lifetime {
         let mut groups = Lifetime::new(VolumeShape { seed: 1, segments: 1024, segment_blocks: 1024 });
         (0..2000).for_each(|at| groups.foresight.count(f64::from(at % 40), f64::from(at % 40)));
+        (0..2000).for_each(|_| groups.spread.count(1000.0));
         groups
     }
 
@@ -347,7 +404,7 @@ mod tests {
         assert!(groups.foresight.told_apart() > 5.0);
         assert_eq!(groups.group_of(&cold, later), 3);
         // Lifetimes that have nothing to do with estimates.
-        groups.foresight = Foresight::default();
+        (groups.foresight, groups.spread) = Default::default();
         assert_eq!(groups.group_of(&cold, later), NEW, "nothing is known");
         (0..200_000).for_each(|at| groups.foresight.count(f64::from(at % 40), f64::from(at % 7)));
         assert!(groups.foresight.told_apart().abs() < TOLD_APART, "{:?}", groups.foresight);
@@ -359,14 +416,43 @@ mod tests {
         groups.restore(&known.state());
         assert_eq!(groups.group_of(&cold, later), 3, "the next mount knows it");
         for wrong in [f64::NAN, -1.0, f64::INFINITY, 1e300] {
-            (1..6).for_each(|at| {
+            (1..9).for_each(|at| {
                 let mut state = known.state();
                 state[at] = wrong;
                 let mut groups = grouping();
                 groups.restore(&state);
                 assert_eq!(groups.foresight.told_apart(), known.foresight.told_apart(), "{at}: {wrong} is ignored");
+                assert_eq!(groups.spread.variation(), known.spread.variation(), "{at}: {wrong} is ignored");
             });
         }
+    }
+
+    #[test]
+    fn lifetimes_that_spread_more_than_those_of_one_rate_are_separated() {
+        let cold = overwritten(&mut grouping(), &[1 << 19; 3]);
+        let later = Tick(NOW.0 + (1 << 19));
+        let with = |lifetimes: &dyn Fn(u32) -> f64| {
+            let mut groups = grouping();
+            groups.foresight = Foresight::default();
+            (0..200_000).for_each(|at| groups.spread.count(lifetimes(at)));
+            assert!(groups.spread.count <= FORESEEN);
+            groups
+        };
+        let mut alike = with(&|_| 1000.0);
+        assert_eq!((alike.spread.variation(), alike.group_of(&cold, later)), (0.0, NEW));
+        // The quantiles of an exponential distribution.
+        let mut one_rate = with(&|at| -1000.0 * ((f64::from(at % 1000) + 0.5) / 1000.0).ln());
+        let variation = one_rate.spread.variation();
+        assert!((0.95..1.05).contains(&variation), "{variation}");
+        assert_eq!(one_rate.group_of(&cold, later), NEW);
+        // One in ten is a cold block's.
+        let mut two_rates = with(&|at| if at % 10 == 0 { 9000.0 } else { 100.0 });
+        assert!(two_rates.spread.variation() > 5.0, "{:?}", two_rates.spread);
+        assert_eq!(two_rates.group_of(&cold, later), 3);
+        let mut next_mount = grouping();
+        next_mount.restore(&two_rates.state());
+        assert_eq!(next_mount.group_of(&cold, later), 3);
+        assert_eq!(next_mount.spread.variation(), two_rates.spread.variation());
     }
 
     #[test]
