@@ -3,7 +3,7 @@
 //! | group | blocks |
 //! |---|---|
 //! | 0 to 4 | expected to be overwritten within a class of times: each is four times as long as the one before |
-//! | 5 | new, of a file about which nothing is known; all blocks as long as estimates tell nothing |
+//! | 5 | new, of a file about which nothing is known; all blocks as long as they seem to die alike |
 //!
 //! **The estimate.** A block keeps one byte: the mean of the logarithms of its lifetimes, in which the last one counts
 //! half, the one before a quarter, and so on. SepBIT's predictor is the last lifetime alone, which says little where
@@ -141,7 +141,7 @@ impl Spread {
         self.squares += ticks * ticks;
     }
 
-    /// The squared coefficient of variation: the variance over the square of the mean. 0 if all lifetimes are the same, at most 1
+    /// The squared coefficient of variation: the variance over the square of the mean. 0 if all lifetimes are the same, about 1
     /// with uniform writes, 1 to 5 with Zipf writes. 0 before enough is known.
     fn variation(&self) -> f64 {
         if self.count < FEWEST_FORESEEN {
