@@ -2,8 +2,8 @@
 //!
 //! | group | blocks |
 //! |---|---|
-//! | 0 to 4 | expected to be overwritten within a class of times: each is four times as long as the one before |
-//! | 5 | new, of a file about which nothing is known; all blocks as long as they seem to die alike |
+//! | 0 to 2 | expected to be overwritten within a class of times: each is four times as long as the one before |
+//! | 3 | expected to live longer; new, of a file about which nothing is known; all blocks as long as they seem to die alike |
 //!
 //! **The estimate.** A block keeps one byte: the mean of the logarithms of its lifetimes, in which the last one counts
 //! half, the one before a quarter, and so on. SepBIT's predictor is the last lifetime alone, which says little where
@@ -12,26 +12,26 @@
 //! last write was just now. Here no lifetime, however short or long, moves a block by more than half the way.
 //!
 //! **A host write** goes by the estimate with the lifetime that it ends. **A new block** goes by what it is said to be
-//! (a [`Hint`]). One behind the end of its file goes by the mean lifetime of the file's other blocks, or to the group of new
-//! blocks. One in a hole was not written as long as the file is known, and is expected to live at least as long. **A cleaned
+//! (a [`Hint`]). One behind the end of its file goes by the mean lifetime of the file's other blocks, or to the last
+//! group. One in a hole was not written as long as the file is known, and is expected to live at least as long. **A cleaned
 //! block** goes by its estimate and its age together: the longer it lived beyond what was expected, the longer it will;
 //! if it was written once only, by its age.
 //!
-//! **One group**, that of new blocks, is used as long as all blocks seem to die alike: estimates foretell nothing
+//! **One group**, the last, is used as long as all blocks seem to die alike: estimates foretell nothing
 //! (`Foresight`), and lifetimes spread no more than those of one rate (`Spread`). There, groups would only cost open segments
 //! and summaries.
 //!
 //! **The classes** are relative to the size of the volume: lifetimes matter to a log by the share of it that is written
-//! meanwhile. The first class ends at a 64th of the volume, the last but one at all of it. Blocks of shorter
-//! lifetimes are dead before their segment is cleaned: to separate them saves nothing, and each group costs an open segment,
-//! and the syncs a summary. Ticks are converted by the observed number of ticks per written block.
+//! meanwhile. The first class ends at a 64th of the volume, the third at a quarter of it. Blocks of shorter
+//! lifetimes are dead before their segment is cleaned, and those of longer ones are alive: to separate them saves little, and
+//! each group costs an open segment, and the syncs a summary. Ticks are converted by the observed number of ticks per written block.
 
 use super::{BlockView, Grouping, GroupingSettings, Hint, Tick, VolumeShape, hotness};
 
-/// Groups of known lifetimes.
-const CLASSES: usize = 5;
-/// The group of new blocks, and of all blocks as long as estimates tell nothing.
-const NEW: usize = CLASSES;
+/// Groups, one for each class of lifetimes.
+const CLASSES: usize = 4;
+/// The group of the longest lifetimes, of new blocks, and of all blocks as long as estimates tell nothing.
+const LAST: usize = CLASSES - 1;
 /// The parts of a volume: within the time in which one is written, lifetimes are not distinguished.
 const FINEST: f64 = 256.0;
 /// The doublings of lifetimes per class.
@@ -39,11 +39,11 @@ const DOUBLINGS: f64 = 2.0;
 /// The steps of a stored estimate per doubling: 255 of them reach 2^42 ticks.
 const STEPS: f64 = 6.0;
 /// The weight of the last lifetime.
-const LAST: f64 = 0.5;
+const WEIGHT: f64 = 0.5;
 /// Files whose blocks' lifetimes are remembered, by the low bits of their inode numbers.
 const FILES: usize = 4096;
 /// The weight of the last lifetime among those of a file's blocks.
-const LAST_OF_FILE: f64 = 1.0 / 64.0;
+const WEIGHT_IN_FILE: f64 = 1.0 / 64.0;
 /// Overwritten blocks after which the past of [`Foresight`] and [`Spread`] counts half, and the fewest that say something.
 const FORESEEN: f64 = 65_536.0;
 const FEWEST_FORESEEN: f64 = 1024.0;
@@ -194,12 +194,12 @@ impl Lifetime {
     fn group_of_new(&self, block: &BlockView, now: Tick) -> usize {
         let file = &self.files[block.inode as usize % FILES];
         if file.inode != block.inode || file.end == 0 {
-            return NEW;
+            return LAST;
         }
         let is_in_hole = block.place < file.end;
         let age = is_in_hole.then(|| (hotness::age(file.since, now) as f64).log2());
         match (file.doublings, age) {
-            (None, None) => NEW,
+            (None, None) => LAST,
             (doublings, age) => self.class_of(doublings.unwrap_or(0.0).max(age.unwrap_or(0.0))),
         }
     }
@@ -221,7 +221,7 @@ impl Lifetime {
         if block.block.writes > 0 {
             let lived = lived(block, now);
             self.spread.count(hotness::age(block.block.modified, now) as f64);
-            file.doublings = Some(file.doublings.map_or(lived, |mean| mean + (lived - mean) * LAST_OF_FILE));
+            file.doublings = Some(file.doublings.map_or(lived, |mean| mean + (lived - mean) * WEIGHT_IN_FILE));
             if let Some(estimate) = estimate(block) {
                 self.foresight.count(estimate, lived);
             }
@@ -242,19 +242,19 @@ fn estimate(block: &BlockView) -> Option<f64> {
 /// The estimate with the lifetime that a write ends.
 fn renewed(block: &BlockView, now: Tick) -> f64 {
     let lived = lived(block, now);
-    estimate(block).map_or(lived, |before| before + (lived - before) * LAST)
+    estimate(block).map_or(lived, |before| before + (lived - before) * WEIGHT)
 }
 
 impl Grouping for Lifetime {
     fn groups(&self) -> usize {
-        CLASSES + 1
+        CLASSES
     }
 
     fn group_of(&mut self, block: &BlockView, now: Tick) -> usize {
         let is_new = block.block.writes == 0;
         let is_hinted = is_new && !matches!(block.hint, Hint::None | Hint::Unhinted);
         if !is_hinted && self.is_all_alike() {
-            return NEW;
+            return LAST;
         }
         match (block.cleaned_from, block.hint) {
             (Some(_), _) => {
@@ -263,9 +263,9 @@ impl Grouping for Lifetime {
                 self.class_of(expected)
             }
             (None, Hint::Short) if is_new => 0,
-            (None, Hint::Medium) if is_new => CLASSES / 2,
-            (None, Hint::Long) if is_new => CLASSES - 2,
-            (None, Hint::Extreme) if is_new => CLASSES - 1,
+            (None, Hint::Medium) if is_new => 1,
+            (None, Hint::Long) if is_new => 2,
+            (None, Hint::Extreme) if is_new => LAST,
             (None, _) if is_new => self.group_of_new(block, now),
             (None, _) => self.class_of(renewed(block, now)),
         }
@@ -348,7 +348,7 @@ mod tests {
             let view = overwritten(&mut groups, &[interval; 2]);
             groups.group_of(&view, Tick(NOW.0 + interval))
         });
-        assert_eq!(classes, [0, 0, 1, 2, 3, 4]);
+        assert_eq!(classes, [0, 0, 1, 2, 3, 3]);
     }
 
     #[test]
@@ -376,18 +376,18 @@ mod tests {
     }
 
     #[test]
-    fn a_new_block_goes_by_hint_then_file_then_to_the_group_of_new_blocks() {
+    fn a_new_block_goes_by_hint_then_file_then_to_the_last_group() {
         let mut groups = grouping();
         let new = block(0, 0);
-        assert_eq!(groups.group_of(&new, NOW), NEW);
+        assert_eq!(groups.group_of(&new, NOW), LAST);
         let hinted = [Hint::Unhinted, Hint::Short, Hint::Medium, Hint::Long, Hint::Extreme]
             .map(|hint| groups.group_of(&BlockView { hint, ..new }, NOW));
-        assert_eq!(hinted, [NEW, 0, 2, 3, 4]);
+        assert_eq!(hinted, [LAST, 0, 1, 2, LAST]);
         // The file's only block, at place 0, is known since 2^15 ticks.
         overwritten(&mut groups, &[1 << 14; 3]);
         let at = |place| BlockView { place, ..new };
         assert_eq!(groups.group_of(&at(1), NOW), 1, "behind the end: as its file's other blocks");
-        assert_eq!(groups.group_of(&BlockView { inode: 1 + FILES as u64, ..new }, NOW), NEW, "another file");
+        assert_eq!(groups.group_of(&BlockView { inode: 1 + FILES as u64, ..new }, NOW), LAST, "another file");
         let later = Tick(NOW.0 + (1 << 19));
         assert_eq!(
             (groups.group_of(&at(0), later), groups.group_of(&at(1), later)),
@@ -399,22 +399,22 @@ mod tests {
     #[test]
     fn one_group_is_used_unless_estimates_foretell_lifetimes() {
         let (mut groups, known) = (grouping(), grouping());
-        let cold = overwritten(&mut groups, &[1 << 19; 3]);
-        let later = Tick(NOW.0 + (1 << 19));
+        let warm = overwritten(&mut groups, &[1 << 17; 3]);
+        let later = Tick(NOW.0 + (1 << 17));
         assert!(groups.foresight.told_apart() > 5.0);
-        assert_eq!(groups.group_of(&cold, later), 3);
+        assert_eq!(groups.group_of(&warm, later), 2);
         // Lifetimes that have nothing to do with estimates.
         (groups.foresight, groups.spread) = Default::default();
-        assert_eq!(groups.group_of(&cold, later), NEW, "nothing is known");
+        assert_eq!(groups.group_of(&warm, later), LAST, "nothing is known");
         (0..200_000).for_each(|at| groups.foresight.count(f64::from(at % 40), f64::from(at % 7)));
         assert!(groups.foresight.told_apart().abs() < TOLD_APART, "{:?}", groups.foresight);
         assert!(groups.foresight.count <= FORESEEN);
-        assert_eq!(groups.group_of(&cold, later), NEW);
+        assert_eq!(groups.group_of(&warm, later), LAST);
         let new = |hint| BlockView { hint, ..block(0, 0) };
-        assert_eq!([Hint::None, Hint::Unhinted].map(|hint| groups.group_of(&new(hint), later)), [NEW, NEW]);
-        assert_eq!(groups.group_of(&new(Hint::Long), later), CLASSES - 2, "what is said of a new block counts");
+        assert_eq!([Hint::None, Hint::Unhinted].map(|hint| groups.group_of(&new(hint), later)), [LAST, LAST]);
+        assert_eq!(groups.group_of(&new(Hint::Long), later), 2, "what is said of a new block counts");
         groups.restore(&known.state());
-        assert_eq!(groups.group_of(&cold, later), 3, "the next mount knows it");
+        assert_eq!(groups.group_of(&warm, later), 2, "the next mount knows it");
         for wrong in [f64::NAN, -1.0, f64::INFINITY, 1e300] {
             (1..9).for_each(|at| {
                 let mut state = known.state();
@@ -429,8 +429,8 @@ mod tests {
 
     #[test]
     fn lifetimes_that_spread_more_than_those_of_one_rate_are_separated() {
-        let cold = overwritten(&mut grouping(), &[1 << 19; 3]);
-        let later = Tick(NOW.0 + (1 << 19));
+        let warm = overwritten(&mut grouping(), &[1 << 17; 3]);
+        let later = Tick(NOW.0 + (1 << 17));
         let with = |lifetimes: &dyn Fn(u32) -> f64| {
             let mut groups = grouping();
             groups.foresight = Foresight::default();
@@ -439,19 +439,19 @@ mod tests {
             groups
         };
         let mut alike = with(&|_| 1000.0);
-        assert_eq!((alike.spread.variation(), alike.group_of(&cold, later)), (0.0, NEW));
+        assert_eq!((alike.spread.variation(), alike.group_of(&warm, later)), (0.0, LAST));
         // The quantiles of an exponential distribution.
         let mut one_rate = with(&|at| -1000.0 * ((f64::from(at % 1000) + 0.5) / 1000.0).ln());
         let variation = one_rate.spread.variation();
         assert!((0.95..1.05).contains(&variation), "{variation}");
-        assert_eq!(one_rate.group_of(&cold, later), NEW);
+        assert_eq!(one_rate.group_of(&warm, later), LAST);
         // One in ten is a cold block's.
         let mut two_rates = with(&|at| if at % 10 == 0 { 9000.0 } else { 100.0 });
         assert!(two_rates.spread.variation() > 5.0, "{:?}", two_rates.spread);
-        assert_eq!(two_rates.group_of(&cold, later), 3);
+        assert_eq!(two_rates.group_of(&warm, later), 2);
         let mut next_mount = grouping();
         next_mount.restore(&two_rates.state());
-        assert_eq!(next_mount.group_of(&cold, later), 3);
+        assert_eq!(next_mount.group_of(&warm, later), 2);
         assert_eq!(next_mount.spread.variation(), two_rates.spread.variation());
     }
 
@@ -467,6 +467,6 @@ mod tests {
         let mut later = grouping();
         later.restore(&groups.state());
         assert_eq!(later.class_of(26.5), groups.class_of(26.5));
-        assert_eq!((groups.class_of(20.5), grouping().class_of(20.5)), (0, 4));
+        assert_eq!((groups.class_of(20.5), grouping().class_of(20.5)), (0, 3));
     }
 }

@@ -3,6 +3,10 @@
 //! Rates are deaths over exposure (live blocks times ticks), per class of ages; classes are geometric. Both sums decay:
 //! those of a group are halved each time that it has counted 32,768 deaths. So the rates follow changes of the load,
 //! whatever the unit of a tick.
+//!
+//! Segments of which nearly all blocks live are counted apart. Files that are never overwritten fill such segments, in the
+//! same group as others where there is one group: with their exposure, old blocks would seem to die less than young ones,
+//! although all that die do so at one rate.
 
 use super::{MOST_GROUPS, SegmentView, Tick};
 use std::cell::Cell;
@@ -15,6 +19,8 @@ const AGES: usize = 96;
 const MEMORY: f64 = 32_768.0;
 /// The weight of the classes beside that of an age: neighbours smooth what few deaths say.
 const NEIGHBOUR: f64 = 0.5;
+/// The live share from which on a segment is full.
+const FULL: f64 = 0.98;
 /// Classes that a segment may wait for: 6 doublings of its age.
 const AHEAD: usize = 9;
 
@@ -29,7 +35,7 @@ struct Group {
     rates: [Cell<f64>; AGES],
 }
 
-/// The lives of blocks in each group. The last one is of segments with several groups.
+/// The lives of blocks in each group, in full segments and in others. The last group is of segments with several groups.
 #[derive(Clone, Debug)]
 pub struct Lives {
     groups: Vec<Group>,
@@ -44,7 +50,7 @@ impl Default for Lives {
             all_deaths: 0.0,
             rates: [const { Cell::new(f64::NAN) }; AGES],
         };
-        Lives { groups: vec![group; MOST_GROUPS + 1], observed: Tick(0) }
+        Lives { groups: vec![group; 2 * (MOST_GROUPS + 1)], observed: Tick(0) }
     }
 }
 
@@ -58,14 +64,16 @@ fn begin(class: usize) -> f64 {
     (class as f64 / PER_DOUBLING).exp2()
 }
 
-fn index(group: Option<u8>) -> usize {
-    group.map_or(MOST_GROUPS, usize::from).min(MOST_GROUPS)
+/// The place of a segment's group in [`Lives::groups`].
+fn index(segment: &SegmentView) -> usize {
+    let group = segment.group.map_or(MOST_GROUPS, usize::from).min(MOST_GROUPS);
+    2 * group + usize::from(f64::from(segment.live) >= FULL * f64::from(segment.capacity))
 }
 
 impl Lives {
     /// Counts the death of a block of a segment, at the mean age of the segment's live blocks: as its exposure counts.
     pub fn died(&mut self, segment: &SegmentView, now: Tick) {
-        let group = &mut self.groups[index(segment.group)];
+        let group = &mut self.groups[index(segment)];
         group.deaths[class_of(mean_age(segment, now))] += 1.0;
         group.all_deaths += 1.0;
         if group.all_deaths >= MEMORY {
@@ -79,8 +87,7 @@ impl Lives {
         let passed = now.0.saturating_sub(self.observed.0) as f64;
         self.observed = now;
         for segment in segments.iter().filter(|segment| segment.live > 0) {
-            self.groups[index(segment.group)].exposure[class_of(mean_age(segment, now))] +=
-                f64::from(segment.live) * passed;
+            self.groups[index(segment)].exposure[class_of(mean_age(segment, now))] += f64::from(segment.live) * passed;
         }
         self.groups.iter().flat_map(|group| &group.rates).for_each(|rate| rate.set(f64::NAN));
     }
@@ -92,7 +99,7 @@ impl Lives {
     ///
     /// Always above 0 and finite: where nothing was observed, the rate is the inverse of the age.
     pub fn rate(&self, segment: &SegmentView, now: Tick) -> f64 {
-        let group = &self.groups[index(segment.group)];
+        let group = &self.groups[index(segment)];
         let class = class_of(mean_age(segment, now));
         let known = group.rates[class].get();
         if !known.is_nan() {
@@ -186,7 +193,23 @@ mod tests {
     fn groups_are_separate_and_the_past_is_forgotten() {
         let mut lives = Lives::default();
         (0..100_000).for_each(|_| lives.died(&SegmentView { group: Some(1), ..aged(100) }, NOW));
-        assert!(lives.groups[1].all_deaths < MEMORY);
-        assert_eq!(lives.groups[0].all_deaths, 0.0);
+        assert!(lives.groups[index(&SegmentView { group: Some(1), ..aged(100) })].all_deaths < MEMORY);
+        assert_eq!(lives.groups[index(&aged(100))].all_deaths, 0.0);
+    }
+
+    #[test]
+    fn cold_files_do_not_hide_that_others_die_at_one_rate() {
+        let mut lives = Lives::default();
+        // One death in 1000 block-ticks at each age; the old ones share their group with full segments, where nothing dies.
+        for age in (8..30).map(|class| (begin(class) * 1.2) as u64) {
+            let (dying, cold) =
+                (SegmentView { capacity: 200, ..aged(age) }, SegmentView { capacity: 100, ..aged(age) });
+            lives.observed = Tick(NOW.0 - 2000);
+            let cold = if age > 1000 { vec![cold; 9] } else { Vec::new() };
+            lives.observe(&[cold, vec![dying]].concat(), NOW);
+            (0..200).for_each(|_| lives.died(&dying, NOW));
+        }
+        let rates = [100, 10_000].map(|age| lives.rate(&SegmentView { capacity: 200, ..aged(age) }, NOW));
+        assert!(rates.iter().all(|rate| (0.0004..0.0015).contains(rate)), "{rates:?}");
     }
 }

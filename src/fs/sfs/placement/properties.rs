@@ -16,7 +16,7 @@ fn policy(term: &str) -> Box<dyn Grouping> {
 fn the_settings_select_the_policy() {
     let groups = |term| policy(term).groups();
     assert_eq!((groups("sfs:grouping=sfs"), groups("sfs:groups=7"), groups("sfs:groups=1")), (4, 7, 1));
-    assert_eq!((groups("sfs"), groups("sfs:grouping=lifetime"), groups("sfs:grouping=midas")), (6, 6, 16));
+    assert_eq!((groups("sfs"), groups("sfs:grouping=lifetime"), groups("sfs:grouping=midas")), (4, 4, 16));
     assert_eq!((groups("sfs:grouping=none"), groups("sfs:grouping=dac"), groups("sfs:grouping=sepbit")), (1, 6, 6));
     // The group of a new block distinguishes the two policies with six groups.
     let new = super::views::block(0, 0);

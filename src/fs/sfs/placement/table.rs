@@ -56,7 +56,7 @@ const GROUPINGS: &[Row<ReadGrouping>] = &[
     },
     Row {
         word: "lifetime",
-        about: "by the lifetime expected of a block, from all of its lives (6 groups)",
+        about: "by the lifetime expected of a block, from all of its lives (4 groups)",
         value: |_| Ok(Arc::new(LifetimeSettings)),
     },
     Row {
