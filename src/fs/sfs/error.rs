@@ -51,6 +51,18 @@ pub enum OpenSfsError {
         /// A change that would help.
         advice: String,
     },
+    /// Too many segments.
+    #[error(
+        "the volume would have {found} segments of {bytes} bytes, and the table of their usage must fit into one of them: {advice}"
+    )]
+    TooManySegments {
+        /// Segments of the volume.
+        found: u32,
+        /// Segment size in bytes.
+        bytes: u64,
+        /// A change that would help.
+        advice: String,
+    },
     /// The requested volume was replaced.
     #[error("the device now holds another volume")]
     Another,

@@ -13,12 +13,15 @@ use crate::device::Medium;
 use crate::fs::sfs::files::attributes::{FileKind, InodeNumber, Timestamp};
 use crate::fs::sfs::files::inode::Inode;
 use crate::fs::sfs::files::inodes::Inodes;
-use crate::fs::sfs::media::format::{BLOCK, LOST, MAGIC, MOST_HEADS, Superblock, VERSION, usage_pages};
+use crate::fs::sfs::media::format::{
+    BLOCK, LOST, MAGIC, MOST_HEADS, Superblock, VERSION, blocks_that_fit, usage_pages,
+};
 use crate::fs::sfs::placement::VolumeShape;
 use crate::fs::sfs::placement::lives::Lives;
 use crate::random::Random;
 use crate::task::Task;
 use crate::time::Time;
+use crate::units::format_size;
 use std::sync::Arc;
 use zerocopy::FromZeros;
 
@@ -160,7 +163,12 @@ pub(super) fn check_identity(superblock: &Superblock, number: [u8; 16]) -> Resul
     if superblock.identity == number { Ok(()) } else { Err(OpenSfsError::Another) }
 }
 
-/// Refuses a volume with too few segments for the log and its cleaning.
+/// True if the usage file of so many segments, and what is written with it, fit into a partial segment of `capacity` blocks.
+fn holds_usage(segments: u32, capacity: u32) -> bool {
+    usage_pages(segments) + 8 <= capacity as usize
+}
+
+/// Refuses a volume with too few segments for the log and its cleaning, or with more than one of them describes.
 pub(super) fn check_shape(
     settings: &SfsSettings,
     segments: u32,
@@ -187,10 +195,20 @@ pub(super) fn check_shape(
     if limits.floor * 3 > segments {
         return Err(too_small(limits.floor * 3));
     }
-    // The usage file must fit into one partial segment.
-    if usage_pages(segments) + 8 > limits.segment_capacity as usize {
-        let advice = "use larger segments: the segment-usage file must fit into one".to_string();
-        return Err(OpenSfsError::TooSmall { needed: segments, found: segments, bytes, advice });
+    if !holds_usage(segments, limits.segment_capacity) {
+        let advice = match prescribed {
+            true => "use a device with fewer or larger zones".to_string(),
+            false => {
+                let volume = u64::from(segments) * bytes;
+                let sizes = std::iter::successors(Some((2 * bytes).next_power_of_two()), |size| Some(2 * size));
+                let larger = sizes.take_while(|size| *size <= volume).find(|size| {
+                    let capacity = blocks_that_fit((size / BLOCK as u64) as u32, 0).unwrap_or(0);
+                    holds_usage((volume / size) as u32, capacity)
+                });
+                format!("use larger segments, such as segment={}", format_size(larger.unwrap_or(volume)))
+            }
+        };
+        return Err(OpenSfsError::TooManySegments { found: segments, bytes, advice });
     }
     Ok(limits)
 }

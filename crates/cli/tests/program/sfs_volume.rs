@@ -47,6 +47,21 @@ fn a_volume_on_zones_is_checked_too() {
     assert!(bench.flashpath(&["inspect", "sfs/zns:image=A"]).stdout.contains("segments of 1M"));
 }
 
+/// The refusal named as many segments as needed as there were.
+#[test]
+fn too_many_segments_are_refused_with_a_size_that_works() {
+    let bench = Bench::new();
+    for (size, advised) in [("512M", "256K"), ("4G", "512K")] {
+        let made =
+            |segment| bench.flashpath(&["mkfs", &format!("sfs:segment={segment}/conv:image={size},size={size}")]);
+        let refused = made("96K");
+        let words = refused.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+        let says = format!("must fit into one of them: use larger segments, such as segment={advised}");
+        assert!(refused.code != Some(0) && words.replace("│ ", "").contains(&says), "{refused:?}");
+        assert_eq!(made(advised).code, Some(0));
+    }
+}
+
 #[test]
 fn images_without_a_volume_are_refused_with_the_right_exit_bit() {
     let bench = made();

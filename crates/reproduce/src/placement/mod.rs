@@ -15,7 +15,7 @@ use crate::lab::Lab;
 use crate::recording::Recording;
 use figures::Measured;
 use flashpath::report::figure::Reproduction;
-use flashpath::units::human_size;
+use flashpath::units::{format_size, human_size};
 use std::sync::Arc;
 
 /// The figures.
@@ -145,8 +145,10 @@ fn conditions(lab: &Lab, loads: &[Load]) -> Vec<(String, String)> {
         condition(
             "volume",
             format!(
-                "sfs in {} segments on `conv` without times, of {} times the file; a cold file holds the rest of the live data",
+                "sfs in {} segments, or fewer of {}, on `conv` without times, of {} times the file; a cold file holds the rest of \
+                 the live data",
                 runs::SEGMENTS,
+                format_size(runs::LEAST_SEGMENT),
                 runs::DEVICE
             ),
         ),

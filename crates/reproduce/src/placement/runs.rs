@@ -21,7 +21,7 @@ pub const COUNTED: u64 = 2;
 /// Dirty segments: room for the groups to fill theirs.
 const DIRTY_SEGMENTS: u64 = 16;
 /// The smallest segment that holds the segment-usage file of such a volume, and the unit of segments.
-const LEAST_SEGMENT: u64 = 96 << 10;
+pub const LEAST_SEGMENT: u64 = 96 << 10;
 const UNIT: u64 = 4096;
 /// The smallest scale of the whole bench.
 pub const WHOLE: f64 = 1.0 / 64.0;

@@ -253,7 +253,8 @@ impl Grouping for Lifetime {
     fn group_of(&mut self, block: &BlockView, now: Tick) -> usize {
         let is_new = block.block.writes == 0;
         let is_hinted = is_new && !matches!(block.hint, Hint::None | Hint::Unhinted);
-        if !is_hinted && self.is_all_alike() {
+        let is_all_alike = self.is_all_alike();
+        if !is_hinted && is_all_alike {
             return LAST;
         }
         match (block.cleaned_from, block.hint) {
@@ -265,6 +266,8 @@ impl Grouping for Lifetime {
             (None, Hint::Short) if is_new => 0,
             (None, Hint::Medium) if is_new => 1,
             (None, Hint::Long) if is_new => 2,
+            // The last group holds all that nothing is said of.
+            (None, Hint::Extreme) if is_new && is_all_alike => LAST - 1,
             (None, Hint::Extreme) if is_new => LAST,
             (None, _) if is_new => self.group_of_new(block, now),
             (None, _) => self.class_of(renewed(block, now)),
@@ -412,7 +415,8 @@ mod tests {
         assert_eq!(groups.group_of(&warm, later), LAST);
         let new = |hint| BlockView { hint, ..block(0, 0) };
         assert_eq!([Hint::None, Hint::Unhinted].map(|hint| groups.group_of(&new(hint), later)), [LAST, LAST]);
-        assert_eq!(groups.group_of(&new(Hint::Long), later), 2, "what is said of a new block counts");
+        let hinted = [Hint::Short, Hint::Long, Hint::Extreme].map(|hint| groups.group_of(&new(hint), later));
+        assert_eq!(hinted, [0, 2, 2], "what is said of a new block keeps it apart from all others");
         groups.restore(&known.state());
         assert_eq!(groups.group_of(&warm, later), 2, "the next mount knows it");
         for wrong in [f64::NAN, -1.0, f64::INFINITY, 1e300] {
