@@ -201,11 +201,12 @@ pub(super) fn check_shape(
             false => {
                 let volume = u64::from(segments) * bytes;
                 let sizes = std::iter::successors(Some((2 * bytes).next_power_of_two()), |size| Some(2 * size));
-                let larger = sizes.take_while(|size| *size <= volume).find(|size| {
+                let mut larger = sizes.filter(|size| {
                     let capacity = blocks_that_fit((size / BLOCK as u64) as u32, 0).unwrap_or(0);
                     holds_usage((volume / size) as u32, capacity)
                 });
-                format!("use larger segments, such as segment={}", format_size(larger.unwrap_or(volume)))
+                let size = larger.next().expect("a segment as large as the volume describes itself");
+                format!("use larger segments, such as segment={}", format_size(size))
             }
         };
         return Err(OpenSfsError::TooManySegments { found: segments, bytes, advice });

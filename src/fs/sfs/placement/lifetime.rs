@@ -12,7 +12,7 @@
 //! last write was just now. Here no lifetime, however short or long, moves a block by more than half the way.
 //!
 //! **A host write** goes by the estimate with the lifetime that it ends. **A new block** goes by what it is said to be
-//! (a [`Hint`]). One behind the end of its file goes by the mean lifetime of the file's other blocks, or to the last
+//! (a [`Hint`]), apart from all blocks of which nothing is said as long as these are in one group. One behind the end of its file goes by the mean lifetime of the file's other blocks, or to the last
 //! group. One in a hole was not written as long as the file is known, and is expected to live at least as long. **A cleaned
 //! block** goes by its estimate and its age together: the longer it lived beyond what was expected, the longer it will;
 //! if it was written once only, by its age.
@@ -30,7 +30,7 @@ use super::{BlockView, Grouping, GroupingSettings, Hint, Tick, VolumeShape, hotn
 
 /// Groups, one for each class of lifetimes.
 const CLASSES: usize = 4;
-/// The group of the longest lifetimes, of new blocks, and of all blocks as long as estimates tell nothing.
+/// The group of the longest lifetimes, of new blocks of which nothing is known, and of all blocks as long as they seem to die alike.
 const LAST: usize = CLASSES - 1;
 /// The parts of a volume: within the time in which one is written, lifetimes are not distinguished.
 const FINEST: f64 = 256.0;
@@ -38,7 +38,7 @@ const FINEST: f64 = 256.0;
 const DOUBLINGS: f64 = 2.0;
 /// The steps of a stored estimate per doubling: 255 of them reach 2^42 ticks.
 const STEPS: f64 = 6.0;
-/// The weight of the last lifetime.
+/// The weight of the last lifetime among those of a block.
 const WEIGHT: f64 = 0.5;
 /// Files whose blocks' lifetimes are remembered, by the low bits of their inode numbers.
 const FILES: usize = 4096;

@@ -19,7 +19,7 @@ const AGES: usize = 96;
 const MEMORY: f64 = 32_768.0;
 /// The weight of the classes beside that of an age: neighbours smooth what few deaths say.
 const NEIGHBOUR: f64 = 0.5;
-/// The live share from which on a segment is full.
+/// The live share of a segment from which on nearly all of its blocks live.
 const FULL: f64 = 0.98;
 /// Classes that a segment may wait for: 6 doublings of its age.
 const AHEAD: usize = 9;
