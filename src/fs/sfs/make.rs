@@ -200,12 +200,12 @@ pub(super) fn check_shape(
             true => "use a device with fewer or larger zones".to_string(),
             false => {
                 let volume = u64::from(segments) * bytes;
-                let sizes = std::iter::successors(Some((2 * bytes).next_power_of_two()), |size| Some(2 * size));
-                let mut larger = sizes.filter(|size| {
+                let mut sizes = std::iter::successors(Some((2 * bytes).next_power_of_two()), |size| Some(2 * size));
+                let larger = sizes.find(|size| {
                     let capacity = blocks_that_fit((size / BLOCK as u64) as u32, 0).unwrap_or(0);
                     holds_usage((volume / size) as u32, capacity)
                 });
-                let size = larger.next().expect("a segment as large as the volume describes itself");
+                let size = larger.expect("a segment as large as the volume describes itself");
                 format!("use larger segments, such as segment={}", format_size(size))
             }
         };
