@@ -145,12 +145,12 @@ pub trait Translation: Sized {
 }
 
 /// A view of the flash below a translation layer.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Flash<'a> {
     /// Its geometry.
     pub geometry: &'a Geometry,
     /// Its counts since it was new.
-    pub counts: &'a NandCounts,
+    pub counts: NandCounts,
     /// The number of erases of each block.
     pub erase_counts: &'a [u32],
     /// The maximum number of erases of a block.

@@ -20,13 +20,13 @@ pub use geometry::{EraseBlock, Geometry, LogicalPage, PhysicalPage};
 pub use preset::Preset;
 pub use recording::{MaybeRecording, Recording};
 pub use settings::{KIND, NandSettings, PageBytes};
-pub use spare::{CopiedPages, Spare};
+pub use spare::Spare;
 pub use timing::{Latencies, Reserving, Timing, Untimed};
 
 use super::wait_log::Purpose;
 use crate::label::{Cause, Content, Label, Provenance, Tally};
 use crate::time::Time;
-use spare::SpareAreas;
+use spare::{Classes, CopiedPages, SpareAreas};
 
 /// An operation that flash rejects.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -85,33 +85,36 @@ pub struct NandCounts {
     pub erased_unprogrammed: u64,
 }
 
-impl NandCounts {
-    #[inline]
-    fn add_copies(&mut self, label: Label, pages: u64) {
-        self.read.add(label, pages);
-        self.programmed.add(label, pages);
+/// Copies that are not in the counts yet: a layer counts those of a victim at once.
+struct Uncounted {
+    cause: Cause,
+    copies: Classes,
+}
+
+impl Uncounted {
+    fn add_to(&self, counts: &mut NandCounts) {
+        self.copies.each(|provenance, pages| {
+            let label = Label::again(self.cause, provenance);
+            counts.read.add(label, pages);
+            counts.programmed.add(label, pages);
+        });
     }
 }
 
-/// The copies of one call. Dropped, they are counted: also if a timing model cuts the flash's power.
+/// The copies of one call. Dropped, they are done: also if a timing model cuts the flash's power.
 struct Copies<'a> {
     spare: &'a mut SpareAreas,
     /// The next page of the block that takes the copies.
     next_page: &'a mut u32,
     copied: CopiedPages,
-    cause: Cause,
-    counts: &'a mut NandCounts,
+    uncounted: &'a mut Classes,
 }
 
 impl Drop for Copies<'_> {
     #[inline]
     fn drop(&mut self) {
-        let Copies { spare, next_page, copied, cause, counts } = self;
-        **next_page += copied.pages();
-        copied.count(
-            |page| spare.get(page),
-            |provenance, pages| counts.add_copies(Label::again(*cause, provenance), pages),
-        );
+        *self.next_page += self.copied.pages();
+        self.copied.count(|page| self.spare.get(page), self.uncounted);
     }
 }
 
@@ -147,6 +150,7 @@ pub struct Nand<T> {
     erase_counts: Vec<u32>,
     endurance: u32,
     counts: NandCounts,
+    uncounted: Uncounted,
     timing: T,
 }
 
@@ -165,6 +169,7 @@ impl<T: Timing> Nand<T> {
             erase_counts: vec![0; blocks],
             endurance,
             counts: NandCounts::default(),
+            uncounted: Uncounted { cause: Cause::GarbageCollection, copies: Classes::default() },
             timing,
         }
     }
@@ -176,8 +181,10 @@ impl<T: Timing> Nand<T> {
     }
 
     /// Counts since the flash was new.
-    pub fn counts(&self) -> &NandCounts {
-        &self.counts
+    pub fn counts(&self) -> NandCounts {
+        let mut counts = self.counts.clone();
+        self.uncounted.add_to(&mut counts);
+        counts
     }
 
     /// The number of erases of each block.
@@ -294,8 +301,8 @@ impl<T: Timing> Nand<T> {
 
     /// Copies pages of one block: those of the bits set in `pages`, counted from `from`, in order, to consecutive pages
     /// from `to` on. Each is read and programmed as by [`Nand::read`] and [`Nand::program`]; `moved` gets the logical
-    /// page and the destination of each. Returns the copies and the completion time of the last. One call for all saves
-    /// repeated checks.
+    /// page and the destination of each. Returns the completion time of the last. One call for all saves repeated
+    /// checks; [`Nand::count_copies`] follows the last call for a victim.
     #[inline]
     pub fn copy(
         &mut self,
@@ -304,7 +311,7 @@ impl<T: Timing> Nand<T> {
         cause: Cause,
         at: Time,
         moved: impl FnMut(LogicalPage, PhysicalPage),
-    ) -> Result<(CopiedPages, Time), NandError> {
+    ) -> Result<Time, NandError> {
         debug_assert!(pages != 0, "a copy has at least one page");
         let (source, target) = (self.geometry.block_of(from), self.geometry.block_of(to));
         let last = self.geometry.page_in_block(from) + pages.checked_ilog2().unwrap_or(0);
@@ -317,6 +324,10 @@ impl<T: Timing> Nand<T> {
         let next = self.next_page[target.index()];
         if next != within || within + pages.count_ones() > self.geometry.pages_per_block {
             return Err(NandError::OutOfOrderProgram { block: target.0, page: within, expected: next });
+        }
+        if self.uncounted.cause != cause {
+            self.count_uncounted();
+            self.uncounted.cause = cause;
         }
         // Most drives need neither, and two checks a page cost a tenth of a copy.
         Ok(if self.versions.is_none() && self.spare.all_origins_follow() {
@@ -335,7 +346,7 @@ impl<T: Timing> Nand<T> {
         cause: Cause,
         at: Time,
         mut moved: impl FnMut(LogicalPage, PhysicalPage),
-    ) -> (CopiedPages, Time) {
+    ) -> Time {
         let (source, target) = (self.geometry.block_of(from), self.geometry.block_of(to));
         let purpose = Purpose::of_cause(cause);
         let (mut rest, mut done) = (pages, at);
@@ -343,8 +354,7 @@ impl<T: Timing> Nand<T> {
             spare: &mut self.spare,
             next_page: &mut self.next_page[target.index()],
             copied: CopiedPages::new(to),
-            cause,
-            counts: &mut self.counts,
+            uncounted: &mut self.uncounted.copies,
         };
         while rest != 0 {
             let from = PhysicalPage(from.0 + rest.trailing_zeros());
@@ -360,14 +370,28 @@ impl<T: Timing> Nand<T> {
             let read = self.timing.read(source, purpose, at);
             done = done.max(self.timing.program(target, purpose, read));
         }
-        (copies.copied, done)
+        done
     }
 
-    /// Counts `pages` pages that a layer sent to [`Nand::copy`] for `cause`, with the provenances that the flash found.
-    #[inline]
-    pub fn count_sent(&self, (copied, pages): (&CopiedPages, u32), cause: Cause, sent: &mut Tally) {
-        assert_eq!(copied.pages(), pages, "the flash copies the pages that the layer sends");
-        copied.count(|page| self.spare.get(page), |provenance, pages| sent.add(Label::again(cause, provenance), pages));
+    /// Counts the copies since the last call, with the provenances that the flash found, also in `sent`. A layer says
+    /// how many `pages` it has sent, and for which cause.
+    pub fn count_copies(&mut self, pages: u64, cause: Cause, sent: &mut Tally) {
+        let Uncounted { cause: found, copies } = &self.uncounted;
+        assert!(copies.pages() == pages && (pages == 0 || *found == cause), "the flash copies what the layer sends");
+        copies.each(|provenance, pages| sent.add(Label::again(cause, provenance), pages));
+        self.count_uncounted();
+    }
+
+    /// Counts the copies of a layer that has lost its RAM before it counted them. Returns the counts.
+    pub fn counts_after_power_cut(&mut self) -> &NandCounts {
+        self.count_uncounted();
+        &self.counts
+    }
+
+    #[cold]
+    fn count_uncounted(&mut self) {
+        self.uncounted.add_to(&mut self.counts);
+        self.uncounted.copies = Classes::default();
     }
 
     /// Erases `block`; returns its state and the completion time.
@@ -437,11 +461,13 @@ mod tests {
                 let content = (LogicalPage(page), of(page));
                 flash.program(PhysicalPage(page), content, 0, Cause::HostWrite, Time::ZERO).unwrap();
             }
-            let (before, mut sent) = (flash.counts().clone(), Tally::default());
+            let (before, mut sent) = (flash.counts(), Tally::default());
             let (cause, mut expected) = (Cause::GarbageCollection, Tally::default());
             let pages = (PhysicalPage(0), 0b1101);
-            let (copied, _) = flash.copy(pages, PhysicalPage(4), cause, Time::ZERO, |_, _| {}).unwrap();
-            flash.count_sent((&copied, 3), cause, &mut sent);
+            flash.copy(pages, PhysicalPage(4), cause, Time::ZERO, |_, _| {}).unwrap();
+            let uncounted = flash.counts();
+            flash.count_copies(3, cause, &mut sent);
+            assert_eq!(flash.counts(), uncounted, "whoever asks before the copies are counted sees them too");
             [0, 2, 3].into_iter().for_each(|page| expected.add(Label::again(cause, of(page)), 1));
             assert_eq!(sent, expected);
             assert_eq!(flash.counts().programmed.since(&before.programmed), expected);

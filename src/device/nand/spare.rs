@@ -115,7 +115,7 @@ fn provenance_of(class: u8) -> Provenance {
 /// Neighbours mostly have one provenance. Each page costs two operations on bits, and the pages are looked at again only
 /// if they have several.
 #[derive(Clone, Copy, Debug)]
-pub struct CopiedPages {
+pub(super) struct CopiedPages {
     first: PhysicalPage,
     /// The page behind the last.
     end: PhysicalPage,
@@ -128,14 +128,14 @@ pub struct CopiedPages {
 impl CopiedPages {
     /// No pages yet; the first is copied to `first`.
     #[inline]
-    pub(super) fn new(first: PhysicalPage) -> CopiedPages {
+    pub fn new(first: PhysicalPage) -> CopiedPages {
         CopiedPages { first, end: first, all: u64::MAX, any: 0 }
     }
 
     /// Adds the page that is copied to the next page.
     #[inline]
-    pub(super) fn add(&mut self, spare: Spare) {
-        debug_assert!(!spare.is_filler(), "nobody copies a filler");
+    pub fn add(&mut self, spare: Spare) {
+        debug_assert!(!spare.is_filler(), "nobody copies a filler, whose class is another's");
         self.end.0 += 1;
         self.all &= spare.0;
         self.any |= spare.0;
@@ -143,26 +143,53 @@ impl CopiedPages {
 
     /// The place of the next page.
     #[inline]
-    pub(super) fn next(&self) -> PhysicalPage {
+    pub fn next(&self) -> PhysicalPage {
         self.end
     }
 
     /// The number of pages.
     #[inline]
-    pub(super) fn pages(&self) -> u32 {
+    pub fn pages(&self) -> u32 {
         self.end.0 - self.first.0
     }
 
-    /// Passes on each provenance and its pages, in the order of the pages. `spare_of` returns the spare area of a page.
+    /// Adds the pages to `classes`. `spare_of` returns the spare area of a page.
     #[inline]
-    pub(super) fn count(&self, spare_of: impl Fn(PhysicalPage) -> Spare, mut count: impl FnMut(Provenance, u64)) {
-        let (class, mut pages) = (Spare(self.any).class(), (self.first.0..self.end.0).map(PhysicalPage));
-        let is_one_class = (self.all ^ self.any) >> LOGICAL_BITS == 0;
-        if is_one_class {
-            debug_assert!(pages.all(|page| spare_of(page).class() == class), "the copies are of class {class}");
-            count(provenance_of(class), u64::from(self.pages()));
+    pub fn count(&self, spare_of: impl Fn(PhysicalPage) -> Spare, classes: &mut Classes) {
+        if (self.all ^ self.any) >> LOGICAL_BITS == 0 {
+            classes.add(Spare(self.any), self.pages());
         } else {
-            pages.for_each(|page| count(spare_of(page).provenance(), 1));
+            (self.first.0..self.end.0).for_each(|page| classes.add(spare_of(PhysicalPage(page)), 1));
+        }
+    }
+}
+
+/// Numbers of pages by the class of their provenance.
+#[derive(Clone, Copy)]
+pub(super) struct Classes([u32; 1 << (CONTENT_BITS + ORIGIN_BITS)]);
+
+impl Default for Classes {
+    fn default() -> Classes {
+        Classes([0; 1 << (CONTENT_BITS + ORIGIN_BITS)])
+    }
+}
+
+impl Classes {
+    /// Adds pages with the class of this one.
+    #[inline]
+    fn add(&mut self, spare: Spare, pages: u32) {
+        self.0[usize::from(spare.class()) % self.0.len()] += pages;
+    }
+
+    /// The number of all pages.
+    pub fn pages(&self) -> u64 {
+        self.0.iter().map(|&pages| u64::from(pages)).sum()
+    }
+
+    /// Passes on each provenance that pages have, and their number.
+    pub fn each(&self, mut pass: impl FnMut(Provenance, u64)) {
+        for (class, &pages) in (0..).zip(&self.0).filter(|(_, pages)| **pages > 0) {
+            pass(provenance_of(class), u64::from(pages));
         }
     }
 }

@@ -82,7 +82,7 @@ impl<L: Translation> Backend for DriveBackend<L> {
     }
 
     fn stored(&self) -> Stored {
-        let (tally, free_blocks) = (self.layer.flash().counts.programmed.clone(), Some(self.layer.free_blocks()));
+        let (tally, free_blocks) = (self.layer.flash().counts.programmed, Some(self.layer.free_blocks()));
         Stored { tally, unit_bytes: self.page_bytes, free_blocks }
     }
 }

@@ -257,6 +257,27 @@ impl<T: Timing> Fast<T> {
     /// and erases the old one.
     fn complete(&mut self, of: LogicalBlock, target: EraseBlock, at: Time) -> Result<(), TranslationError> {
         debug_assert!(!self.random.contains(&target), "a random log block becomes no data block");
+        let mut copies = 0;
+        let copied = self.copy_missing(of, target, at, &mut copies);
+        self.nand.count_copies(copies, Cause::Merge, &mut self.sent);
+        let done = copied?;
+        self.forget_logged(of, target);
+        let old = std::mem::replace(&mut self.data_blocks[of.0 as usize], target.0);
+        if old != UNMAPPED {
+            self.erase(EraseBlock(old), done)?;
+        }
+        Ok(())
+    }
+
+    /// Copies the missing pages of a logical block to `target`, with fillers between them, and adds them to `copies`.
+    /// Returns the time of the last one.
+    fn copy_missing(
+        &mut self,
+        of: LogicalBlock,
+        target: EraseBlock,
+        at: Time,
+        copies: &mut u64,
+    ) -> Result<Time, TranslationError> {
         let pages_per_block = self.pages_per_block();
         let first = self.page(of, 0).0;
         let mut offset = self.programmed(target);
@@ -275,16 +296,12 @@ impl<T: Timing> Fast<T> {
                 Some(from) => {
                     let run = self.run_length(first + offset, first + end, from);
                     done = done.max(self.copy_run(from, run, to, at)?);
+                    *copies += u64::from(run);
                     offset += run;
                 }
             }
         }
-        self.forget_logged(of, target);
-        let old = std::mem::replace(&mut self.data_blocks[of.0 as usize], target.0);
-        if old != UNMAPPED {
-            self.erase(EraseBlock(old), done)?;
-        }
-        Ok(())
+        Ok(done)
     }
 
     /// Removes the pages in `block` from the page map: the block map finds them from now on.
@@ -316,11 +333,7 @@ impl<T: Timing> Fast<T> {
         self.valid.set_run(to, run);
         let logged = &mut self.logged;
         let pages = u64::MAX >> (u64::BITS - run);
-        let (copied, done) = self.nand.copy((from, pages), to, Cause::Merge, at, |page, to| {
-            logged[page.0 as usize] = to.0;
-        })?;
-        self.nand.count_sent((&copied, run), Cause::Merge, &mut self.sent);
-        Ok(done)
+        Ok(self.nand.copy((from, pages), to, Cause::Merge, at, |page, to| logged[page.0 as usize] = to.0)?)
     }
 
     /// Frees the blocks of a logical block without written pages.

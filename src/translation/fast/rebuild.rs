@@ -20,7 +20,7 @@ pub fn rebuilt<T: Timing>(lost: Fast<T>) -> Result<Fast<T>, TranslationError> {
     let Fast { nand, settings, .. } = lost;
     let mut drive = Fast::without_blocks(nand, &settings);
     // The counts are lost, too: they continue from the flash's.
-    drive.sent = drive.nand.counts().programmed.clone();
+    drive.sent = drive.nand.counts_after_power_cut().programmed.clone();
     drive.logged = newest_versions(&drive.nand, settings.exported_pages);
     for (page, place) in (0u32..).zip(&drive.logged) {
         if *place != UNMAPPED {

@@ -159,30 +159,10 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
         if let WearLevelling::Static(_) = self.settings.wear {
             self.closed_by_wear.remove(&(self.nand.erase_counts()[victim.index()], victim));
         }
-        let (mut copies, mut done) = (0, at);
-        let words = self.valid.words_of(victim);
-        self.prefetch_owners(words.start);
-        for word in words.clone() {
-            if word + 1 < words.end {
-                self.prefetch_owners(word + 1);
-            }
-            let from = self.valid.page(word, 0);
-            let mut left = self.valid.take_word(word);
-            while left != 0 {
-                let (to, room) = self.copy_run(stream, cause, left.count_ones())?;
-                let pages = lowest_bits(left, room);
-                left &= !pages;
-                self.valid.set_run(to, room);
-                copies += u64::from(room);
-                let map = &mut self.map;
-                let (copied, programmed) = self.nand.copy((from, pages), to, cause, at, |page, to| {
-                    map.record_move(page, to);
-                })?;
-                self.nand.count_sent((&copied, room), cause, &mut self.sent);
-                done = done.max(programmed);
-            }
-        }
-        debug_assert!(words.clone().all(|word| self.valid.word(word) == 0), "valid pages were copied before the erase");
+        let mut copies = 0;
+        let copied = self.copy_valid(victim, stream, cause, at, &mut copies);
+        self.nand.count_copies(copies, cause, &mut self.sent);
+        let done = copied?;
         self.written += copies;
         self.victims_of(stream).erased(victim);
         let (erased, done) = self.nand.erase(victim, done)?;
@@ -194,6 +174,48 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
             Erased::WornOut => self.retire()?,
         }
         if M::ON_FLASH && !self.is_short_of_space { self.write_moved(cause, done) } else { Ok(done) }
+    }
+
+    /// Copies the valid pages of `victim`, and adds them to `copies`. Returns the time of the last copy.
+    fn copy_valid(
+        &mut self,
+        victim: EraseBlock,
+        stream: usize,
+        cause: Cause,
+        at: Time,
+        copies: &mut u64,
+    ) -> Result<Time, TranslationError> {
+        let mut done = at;
+        let words = self.valid.words_of(victim);
+        self.prefetch_owners(words.start);
+        for word in words.clone() {
+            if word + 1 < words.end {
+                self.prefetch_owners(word + 1);
+            }
+            let from = self.valid.page(word, 0);
+            let mut left = self.valid.take_word(word);
+            while left != 0 {
+                let (to, room) = self.copy_run(stream, cause, left.count_ones())?;
+                let map = &mut self.map;
+                let moved = |page, to| map.record_move(page, to);
+                // With several planes every run is one page: known here, it costs half as much.
+                let programmed = if room == 1 {
+                    let page = PhysicalPage(from.0 + left.trailing_zeros());
+                    left &= left - 1;
+                    self.valid.set(to);
+                    self.nand.copy((page, 1), to, cause, at, moved)?
+                } else {
+                    let pages = lowest_bits(left, room);
+                    left &= !pages;
+                    self.valid.set_run(to, room);
+                    self.nand.copy((from, pages), to, cause, at, moved)?
+                };
+                *copies += u64::from(room);
+                done = done.max(programmed);
+            }
+        }
+        debug_assert!(words.clone().all(|word| self.valid.word(word) == 0), "valid pages were copied before the erase");
+        Ok(done)
     }
 
     /// Prefetches the map entries of a word's valid pages: in the copy loop each would wait for memory on its own.

@@ -12,7 +12,7 @@ pub fn rebuilt<T: Timing, M: PageMap>(lost: PageLevel<T, M>) -> Result<PageLevel
     let PageLevel { nand, settings, map, seed, .. } = lost;
     let mut drive = PageLevel::without_blocks(nand, &settings, map, seed);
     // The counts are lost, too: they continue from the flash's.
-    drive.sent = drive.nand.counts().programmed.clone();
+    drive.sent = drive.nand.counts_after_power_cut().programmed.clone();
     drive.written = drive.sent.total();
     let places = newest_versions(&drive.nand, drive.map.pages());
     for place in places.iter().filter(|&&place| place != UNMAPPED) {

@@ -225,24 +225,10 @@ impl<T: Timing> SuperblockFtl<T> {
             let owned = &mut self.owned[superblock];
             owned.next = owned.end;
         }
-        let mut done = at;
-        for word in self.valid.words_of(victim) {
-            let mut left = self.valid.word(word);
-            while left != 0 {
-                if self.owned[superblock].room() == 0 {
-                    self.open_block(superblock)?;
-                }
-                let room = self.owned[superblock].room();
-                let pages = super::valid_pages::lowest_bits(left, room);
-                left &= !pages;
-                done = done.max(self.copy_pages(superblock, word, pages, at)?);
-            }
-        }
-        debug_assert!(
-            self.valid.words_of(victim).all(|word| self.valid.word(word) == 0),
-            "valid pages of block {} were copied before the erase",
-            victim.0
-        );
+        let mut copies = 0;
+        let copied = self.copy_valid(superblock, victim, at, &mut copies);
+        self.nand.count_copies(copies, Cause::GarbageCollection, &mut self.sent);
+        let done = copied?;
         let invalid = std::mem::take(&mut self.invalid[victim.index()]);
         self.owned[superblock].blocks.retain(|&block| block != victim);
         self.forget_invalid(superblock, invalid);
@@ -254,6 +240,37 @@ impl<T: Timing> SuperblockFtl<T> {
             Erased::WornOut => self.retire()?,
         }
         Ok(())
+    }
+
+    /// Copies the valid pages of `victim` to the open block and, if that is too small, to a new one, and adds them to
+    /// `copies`. Returns the time of the last copy.
+    fn copy_valid(
+        &mut self,
+        superblock: usize,
+        victim: EraseBlock,
+        at: Time,
+        copies: &mut u64,
+    ) -> Result<Time, TranslationError> {
+        let mut done = at;
+        for word in self.valid.words_of(victim) {
+            let mut left = self.valid.word(word);
+            while left != 0 {
+                if self.owned[superblock].room() == 0 {
+                    self.open_block(superblock)?;
+                }
+                let room = self.owned[superblock].room();
+                let pages = super::valid_pages::lowest_bits(left, room);
+                left &= !pages;
+                done = done.max(self.copy_pages(superblock, word, pages, at)?);
+                *copies += u64::from(pages.count_ones());
+            }
+        }
+        debug_assert!(
+            self.valid.words_of(victim).all(|word| self.valid.word(word) == 0),
+            "valid pages of block {} were copied before the erase",
+            victim.0
+        );
+        Ok(done)
     }
 
     /// Copies pages of one word of valid bits to the open block, which has space for them.
@@ -279,11 +296,7 @@ impl<T: Timing> SuperblockFtl<T> {
         self.valid.take_bits(word, pages);
         self.valid.set_run(to, count);
         let map = &mut self.map;
-        let (copied, done) = self.nand.copy((from, pages), to, Cause::GarbageCollection, at, |page, to| {
-            map[page.0 as usize] = to.0;
-        })?;
-        self.nand.count_sent((&copied, count), Cause::GarbageCollection, &mut self.sent);
-        Ok(done)
+        Ok(self.nand.copy((from, pages), to, Cause::GarbageCollection, at, |page, to| map[page.0 as usize] = to.0)?)
     }
 
     /// Subtracts the invalid pages of a block that left the superblock.

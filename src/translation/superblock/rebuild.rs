@@ -11,7 +11,7 @@ pub fn rebuilt<T: Timing>(lost: SuperblockFtl<T>) -> Result<SuperblockFtl<T>, Tr
     let SuperblockFtl { nand, settings, .. } = lost;
     let mut drive = SuperblockFtl::without_blocks(nand, &settings);
     // The counts are lost, too: they continue from the flash's.
-    drive.sent = drive.nand.counts().programmed.clone();
+    drive.sent = drive.nand.counts_after_power_cut().programmed.clone();
     drive.map = newest_versions(&drive.nand, settings.exported_pages);
     for place in drive.map.iter().filter(|&&place| place != UNMAPPED) {
         drive.valid.set(PhysicalPage(*place));
