@@ -1,8 +1,11 @@
 //! The kernel's letters for a request: `FWSM` and the like.
 //!
-//! A leading `F` flushes first; then the operation: `R` read, `W` write, `D` discard, `N` none, `F` a flush; then
+//! A leading `F` flushes first; then the operation: `R` read, `W` write, `D` discard, `F` a flush, `N` any other; then
 //! flags: `F` force unit access, `A` readahead, `S` synchronous, `M` metadata, `E` secure erase, `Z` zeroes, `U`
 //! untorn. Source: `blk_fill_rwbs` in the kernel's documentation of the block trace events.
+//!
+//! The other operations are a passed-through command, which has no sectors, and a write of zeroes without their bytes
+//! (REQ_OP_WRITE_ZEROES), which the device counts among its writes.
 
 use super::fields::{Reason, SECTOR_BYTES, extent_of_units};
 use super::intake::Request;
@@ -14,8 +17,10 @@ use crate::workload::Action;
 pub struct Letters {
     /// True if the request flushes first.
     pub flush_before: bool,
-    /// The action on its sectors; `None` if it has none, or for a passed-through driver command.
+    /// The action on its sectors; `None` if it has none.
     pub action: Option<Action>,
+    /// True for `N`: a write of zeroes without their bytes if it has sectors, a passed-through command if not.
+    pub zeroes: bool,
     /// True if the file system marked it as metadata, which includes the journal.
     pub metadata: bool,
 }
@@ -34,11 +39,11 @@ fn letters(rwbs: &[u8]) -> Result<Letters, Reason> {
         Some(rest) => (true, rest),
         None => (false, rwbs),
     };
+    let zeroes = rest.starts_with(b"N");
     let (action, flags) = match rest {
         [b'R', flags @ ..] => (Some(Action::Read), flags),
-        [b'W', flags @ ..] => (Some(Action::Write), flags),
+        [b'W' | b'N', flags @ ..] => (Some(Action::Write), flags),
         [b'D', flags @ ..] => (Some(Action::Discard), flags),
-        [b'N', flags @ ..] => (None, flags),
         [b'Z', ..] => return Err("zone operations are not supported"),
         flags if flush_before => (None, flags),
         _ => return Err("the letters name no operation: R, W, D, F or N is expected"),
@@ -51,7 +56,7 @@ fn letters(rwbs: &[u8]) -> Result<Letters, Reason> {
             _ => return Err("the letters have a flag other than F, A, S, M, E, Z and U"),
         }
     }
-    Ok(Letters { flush_before, action, metadata })
+    Ok(Letters { flush_before, action, zeroes, metadata })
 }
 
 /// The request with these letters and sectors by the process `comm`, on device 0.
@@ -66,7 +71,7 @@ pub(super) fn request(
     comm: &[u8],
 ) -> Result<Option<Request>, Reason> {
     let letters = letters(rwbs)?;
-    let Some(action) = letters.action.filter(|_| sectors > 0 || !letters.flush_before) else {
+    let Some(action) = letters.action.filter(|_| sectors > 0 || !(letters.flush_before || letters.zeroes)) else {
         return Ok(letters.flush_before.then(|| Request::flush(time_ns)));
     };
     let mut request = Request::new(time_ns, action, extent_of_units(sector, sectors, SECTOR_BYTES)?);
@@ -107,9 +112,19 @@ mod tests {
         assert_eq!(request(1, b"WS", 8, 8, b"jbd2/sda-8").unwrap().unwrap().operation.content, Content::Data);
     }
 
+    /// Every `N` was taken for a passed-through command: a capture of ext4 with data=journal, which zeroes what it
+    /// splits from a preallocated extent, had fewer bytes than the device. No capture of ours preallocated a file.
+    #[test]
+    fn an_n_with_sectors_writes_zeroes_and_one_without_is_no_request() {
+        let zeroes = request(1, b"NS", 8, 8, b"fio").unwrap().unwrap();
+        assert_eq!((zeroes.operation.action, zeroes.operation.content), (Action::Write, Content::Data));
+        assert_eq!((zeroes.operation.offset_bytes, zeroes.operation.length_bytes), (4096, 4096));
+        assert_eq!(request(1, b"N", 0, 0, b"smartctl"), Ok(None));
+        assert_eq!(request(1, b"FN", u64::MAX, 0, b""), Ok(Some(Request::flush(1))));
+    }
+
     #[test]
     fn operations_other_than_block_requests_are_rejected() {
-        assert_eq!(request(1, b"N", 0, 8, b""), Ok(None));
         for wrong in [&b""[..], b"X", b"W?", b"ZRS", b"S"] {
             assert!(request(1, wrong, 8, 8, b"").is_err(), "{}", wrong.escape_ascii());
         }

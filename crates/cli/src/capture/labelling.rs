@@ -23,6 +23,8 @@ pub struct Requests {
     pub flushes: u64,
     pub read_bytes: u64,
     pub written_bytes: u64,
+    /// Those of `written_bytes` that are zeroes, written without their bytes (REQ_OP_WRITE_ZEROES).
+    pub zeroed_bytes: u64,
     pub discarded_bytes: u64,
 }
 
@@ -56,7 +58,8 @@ pub struct Counts {
 pub const PLACES: [&str; 4] = ["journal", "metadata", "data", "elsewhere"];
 
 impl Requests {
-    fn add(&mut self, action: Action, bytes: u64) {
+    fn add(&mut self, action: Action, bytes: u64, zeroes: bool) {
+        self.zeroed_bytes += if zeroes { bytes } else { 0 };
         let (count, sum) = match action {
             Action::Read => (&mut self.reads, &mut self.read_bytes),
             Action::Write => (&mut self.writes, &mut self.written_bytes),
@@ -126,8 +129,8 @@ impl Labelling<'_> {
         let action = letters.action.filter(|action| bytes > 0 && (self.reads || *action != Action::Read));
         if event.kind == EventKind::Issued {
             return match action {
-                Some(action) => self.counts.issued.add(action, bytes),
-                None if bytes == 0 => self.counts.issued.add(Action::Flush, 0),
+                Some(action) => self.counts.issued.add(action, bytes, letters.zeroes),
+                None if bytes == 0 => self.counts.issued.add(Action::Flush, 0, false),
                 None => {}
             };
         }
@@ -141,7 +144,7 @@ impl Labelling<'_> {
             device: 0,
         };
         if letters.flush_before {
-            self.counts.sent.add(Action::Flush, 0);
+            self.counts.sent.add(Action::Flush, 0, false);
             operations.push(operation);
         }
         let Some(action) = action else { return };
@@ -155,7 +158,7 @@ impl Labelling<'_> {
             operation.content = self.content(guest, offset, letters.metadata);
             self.count_write(guest, offset, bytes, operation.content, letters.metadata);
         }
-        self.counts.sent.add(action, bytes);
+        self.counts.sent.add(action, bytes, letters.zeroes);
         operations.push(operation);
     }
 

@@ -73,6 +73,9 @@ impl Summary {
             let bytes = human_size(counts.by_content[content as usize] as f64);
             line(&format!("  {}", content.name()), format!("{bytes:<12}{:>5.1} %", 100.0 * self.share(content)));
         }
+        if counts.sent.zeroed_bytes > 0 {
+            line("  zeroes alone", human_size(counts.sent.zeroed_bytes as f64));
+        }
         if self.bytes_before > 0 {
             line("written before", human_size(self.bytes_before as f64));
         }
@@ -152,6 +155,7 @@ fn requests_json(requests: &Requests) -> Value {
         "flushes": requests.flushes,
         "read_bytes": requests.read_bytes,
         "written_bytes": requests.written_bytes,
+        "zeroed_bytes": requests.zeroed_bytes,
         "discarded_bytes": requests.discarded_bytes,
     })
 }
