@@ -124,10 +124,10 @@ fn formats_that_cannot_drive_a_simulator_are_refused_with_the_reason() {
 #[test]
 fn a_stage_is_an_error_if_the_format_or_the_trace_has_none() {
     let options = TraceOptions { stage: Some(Stage::Complete), ..TraceOptions::default() };
-    assert!(error_of(samples::SPC, &options).contains("only blkparse and blktrace have"));
+    assert!(error_of(samples::SPC, &options).contains("only blktrace, blkparse, ftrace have"));
     let queued_only = b"8,0 1 1 0.5 7 Q W 8 + 8 [dd]\n";
     let error = error_of(queued_only, &options);
-    assert!(error.contains("only lines with action C were read; there are also 1 Q"), "{error}");
+    assert!(error.contains("no request is at the stage C; there are 1 Q"), "{error}");
 }
 
 #[test]

@@ -22,8 +22,9 @@ pub struct Reading {
     /// Only this device of the trace, numbered from 0 in order of appearance
     #[arg(long, value_name = "N")]
     pub device: Option<u32>,
-    /// The stage of requests to read from a blktrace trace: Q (queued), D (issued) or C (completed)
-    #[arg(long, value_name = "Q|D|C", value_parser = stage)]
+    /// The stage of requests to read from a trace of block events: Q (queue), I (insert), D (issue) or C (complete)
+    /// [default: the first that the trace has for all requests]
+    #[arg(long, value_name = "Q|I|D|C", value_parser = stage)]
     pub stage: Option<Stage>,
 }
 
@@ -35,9 +36,9 @@ pub fn format(name: &str) -> Result<&'static Format, String> {
     })
 }
 
-/// The stage of this letter.
-pub fn stage(letter: &str) -> Result<Stage, String> {
-    Stage::parse(letter).ok_or_else(|| "expected Q, D or C".to_string())
+/// The stage of this letter or name.
+pub fn stage(text: &str) -> Result<Stage, String> {
+    Stage::parse(text).ok_or_else(|| "expected Q, I, D or C (queue, insert, issue, complete)".to_string())
 }
 
 fn addresses(name: &str) -> Result<Addresses, String> {

@@ -65,7 +65,8 @@ fn format(name: &str) -> PyResult<&'static Format> {
 }
 
 fn stage(letter: &str) -> PyResult<Stage> {
-    Stage::parse(letter).ok_or_else(|| fault::input(format!("unknown stage {letter}"), Some("take Q, D or C".into())))
+    Stage::parse(letter)
+        .ok_or_else(|| fault::input(format!("unknown stage {letter}"), Some("take Q, I, D or C".into())))
 }
 
 /// The format and the stage of these names.

@@ -20,7 +20,7 @@ use super::numbering::Numbering;
 use super::open::Input;
 use super::records::RecordReader;
 use super::rejected::Place;
-use super::stage::Stage;
+use super::stage::{Stage, StageCounts};
 use super::vscsi::bytes_at;
 use crate::label::Content;
 use crate::workload::{Action, Operation};
@@ -117,6 +117,36 @@ pub(super) fn recognises(head: &[u8]) -> bool {
     Layout::of(head).is_some()
 }
 
+/// The stage of a record's event.
+fn stage_of(header: &Header) -> Option<Stage> {
+    match header.action & 0xff {
+        1 => Some(Stage::Queue),
+        7 => Some(Stage::Issue),
+        8 => Some(Stage::Complete),
+        12 => Some(Stage::Insert),
+        _ => None,
+    }
+    .filter(|_| header.action & (NOTIFY | PASSED_THROUGH) == 0)
+}
+
+/// The earliest stage of the requests in the records that `head` begins with.
+pub(super) fn earliest_stage(head: &[u8]) -> Option<Stage> {
+    let layout = Layout::of(head)?;
+    let mut stages = StageCounts::default();
+    let mut rest = head;
+    while let Some(record) = rest.get(..layout.header_bytes()) {
+        if Layout::of(record) != Some(layout) {
+            break;
+        }
+        let header = layout.header(record);
+        if let Some(stage) = stage_of(&header) {
+            stages.add(stage);
+        }
+        rest = rest.get(layout.header_bytes() + header.payload_bytes..).unwrap_or_default();
+    }
+    stages.earliest()
+}
+
 /// Reads one CPU's file, or several concatenated.
 pub(super) struct BlktraceReader {
     input: Input,
@@ -129,6 +159,7 @@ pub(super) struct BlktraceReader {
 #[derive(Default)]
 struct Records {
     stage: Stage,
+    stages: StageCounts,
     devices: Numbering<u64>,
     journal_processes: BTreeSet<u32>,
     failed: u64,
@@ -140,12 +171,9 @@ impl Records {
             self.note_process(header, payload);
             return Ok(None);
         }
-        let event = match self.stage {
-            Stage::Queue => 1,
-            Stage::Issue => 7,
-            Stage::Complete => 8,
-        };
-        if header.action & 0xff != event || header.action & PASSED_THROUGH != 0 {
+        let Some(stage) = stage_of(header) else { return Ok(None) };
+        self.stages.add(stage);
+        if stage != self.stage {
             return Ok(None);
         }
         if header.error != 0 {
@@ -280,8 +308,11 @@ impl RecordReader for BlktraceReader {
     }
 
     fn notes(&self) -> Vec<String> {
-        let failed = self.records.failed;
-        if failed == 0 { Vec::new() } else { vec![format!("{failed} failed requests were skipped")] }
+        let mut notes: Vec<String> = self.records.stages.note(self.records.stage).into_iter().collect();
+        if self.records.failed > 0 {
+            notes.push(format!("{} failed requests were skipped", self.records.failed));
+        }
+        notes
     }
 }
 

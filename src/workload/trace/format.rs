@@ -31,7 +31,12 @@ pub(super) enum Records {
     /// Lines of text, recognised by the share of the first lines that the parser accepts.
     Lines(fn(Stage) -> Box<dyn Lines>),
     /// Binary records, recognised by their first bytes.
-    Binary { begins: fn(&[u8]) -> bool, open: fn(Input, Intake, Stage) -> Box<dyn RecordReader> },
+    Binary {
+        begins: fn(&[u8]) -> bool,
+        /// The earliest stage of the requests at the beginning of the file.
+        earliest_stage: fn(&[u8]) -> Option<Stage>,
+        open: fn(Input, Intake, Stage) -> Box<dyn RecordReader>,
+    },
     /// Columns of a Parquet file.
     Parquet,
     /// None: the format is recognised and refused.
@@ -59,7 +64,17 @@ impl Format {
         begins: fn(&[u8]) -> bool,
         open: fn(Input, Intake, Stage) -> Box<dyn RecordReader>,
     ) -> Format {
-        Format::of(name, Records::Binary { begins, open })
+        Format::of(name, Records::Binary { begins, earliest_stage: |_| None, open })
+    }
+
+    /// A binary format with each request at several stages.
+    pub(super) const fn binary_with_stages(
+        name: &'static str,
+        begins: fn(&[u8]) -> bool,
+        earliest_stage: fn(&[u8]) -> Option<Stage>,
+        open: fn(Input, Intake, Stage) -> Box<dyn RecordReader>,
+    ) -> Format {
+        Format::of(name, Records::Binary { begins, earliest_stage, open }).with_stages()
     }
 
     pub(super) const fn parquet(name: &'static str) -> Format {

@@ -17,6 +17,11 @@ pub trait LineParser: Default + Send + 'static {
     /// Selects the stage of requests, in formats with stages.
     fn take_stage(&mut self, _stage: Stage) {}
 
+    /// The earliest stage of the requests in the lines parsed, in formats with stages.
+    fn earliest_stage(&self) -> Option<Stage> {
+        None
+    }
+
     /// Notes for the user about the lines read.
     fn notes(&self) -> Vec<String> {
         Vec::new()
@@ -27,6 +32,9 @@ pub trait LineParser: Default + Send + 'static {
 pub(super) trait Lines: Send {
     /// True if the parser accepts the line.
     fn fits(&mut self, line: &[u8]) -> bool;
+
+    /// The earliest stage of the requests in the lines so far.
+    fn earliest_stage(&self) -> Option<Stage>;
 
     fn notes(&self) -> Vec<String>;
 
@@ -46,6 +54,10 @@ pub(super) struct Parsed<P>(pub P);
 impl<P: LineParser> Lines for Parsed<P> {
     fn fits(&mut self, line: &[u8]) -> bool {
         self.0.parse(line).is_ok()
+    }
+
+    fn earliest_stage(&self) -> Option<Stage> {
+        self.0.earliest_stage()
     }
 
     fn notes(&self) -> Vec<String> {

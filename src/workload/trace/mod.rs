@@ -8,7 +8,8 @@
 //! | `format`, `table` | a format, and the table of formats: [`Format`], [`FORMATS`] |
 //! | `records`, `lines` | the interfaces of the formats: records, and a parser of one line |
 //! | `intake` | common to all formats: times, devices, rejections |
-//! | `captured`, `comma_separated`, `columns`, `blkparse`, `iolog`, `strace` | the text formats |
+//! | `captured`, `comma_separated`, `columns`, `blkparse`, `ftrace`, `iolog`, `strace` | the text formats |
+//! | `block_line`, `rwbs`, `stage` | what the formats of the kernel's block layer have in common |
 //! | `vscsi`, `blktrace`, `columnar` | the binary formats |
 //! | `summary` | a counting pass: [`scan`] |
 //! | `placement`, `replay` | a trace on a device of another size: [`TraceWorkload`] |
@@ -22,6 +23,7 @@
 
 mod blkparse;
 mod blktrace;
+mod block_line;
 mod captured;
 mod columnar;
 mod columnar_writer;
@@ -31,6 +33,7 @@ mod convert;
 mod decoded;
 mod fields;
 mod format;
+mod ftrace;
 mod intake;
 mod iolog;
 mod lines;
@@ -85,7 +88,8 @@ pub struct TraceOptions {
     pub format: Option<&'static Format>,
     /// Read only this device, numbered from 0 in order of appearance.
     pub device: Option<u32>,
-    /// The stage of requests to read; [`Stage::Queue`] by default. An error for formats without stages.
+    /// The stage of requests to read; by default the first that the trace has for all requests. An error for formats without
+    /// stages.
     pub stage: Option<Stage>,
     /// The name of the file in messages; `None` for its path.
     pub name: Option<String>,

@@ -97,6 +97,9 @@ impl TraceReader {
                     .map_err(|reason| unusable(name, reason))?
             }
         };
+        let is_whole = input.shows_the_end();
+        let chosen = stage_of(name, format, options)?;
+        let stage = chosen.or_else(|| recognise::earliest_stage(format, &head, is_whole)).unwrap_or_default();
         let intake = Intake::new(options.device);
         let intake = if format.times_from_zero { intake.with_times_from_zero() } else { intake };
         let records: Box<dyn RecordReader> = match &format.records {
@@ -107,13 +110,10 @@ impl TraceReader {
                     let why = "a Parquet trace of more than 1 GiB must be an uncompressed file";
                     unusable(name, why.to_string())
                 })?;
-                stage_of(name, format, options)?;
                 Box::new(ParquetReader::of_bytes(bytes.into(), intake).map_err(|reason| unusable(name, reason))?)
             }
-            Records::Binary { open, .. } => open(input, intake, stage_of(name, format, options)?),
-            Records::Lines(open) => {
-                Box::new(TextReader { input, lines: open(stage_of(name, format, options)?), intake })
-            }
+            Records::Binary { open, .. } => open(input, intake, stage),
+            Records::Lines(open) => Box::new(TextReader { input, lines: open(stage), intake }),
         };
         Ok(TraceReader::new(name, format, compression, records, recognition_notes, options))
     }
@@ -235,13 +235,16 @@ impl TraceReader {
     }
 }
 
-fn stage_of(name: &str, format: &Format, options: &TraceOptions) -> Result<Stage, WorkloadError> {
+/// The stage that the user chose.
+fn stage_of(name: &str, format: &Format, options: &TraceOptions) -> Result<Option<Stage>, WorkloadError> {
     match options.stage {
-        Some(stage) if !format.has_stages => Err(unusable(
-            name,
-            format!("the format {format} has no action {}: only blkparse and blktrace have", stage.letter() as char),
-        )),
-        stage => Ok(stage.unwrap_or_default()),
+        Some(_) if !format.has_stages => {
+            let names: Vec<&str> =
+                options.formats.iter().filter(|format| format.has_stages).map(Format::name).collect();
+            let names = names.join(", ");
+            Err(unusable(name, format!("the format {format} has no stages of a request: only {names} have")))
+        }
+        stage => Ok(stage),
     }
 }
 

@@ -44,19 +44,39 @@ pub(super) fn recognise(
     recognise_text(formats, &first_lines(head, is_whole), stage).ok_or_else(|| why_unknown(formats, head))
 }
 
+/// The earliest stage of the requests at the beginning of a trace; `None` if there is none.
+pub(super) fn earliest_stage(format: &Format, head: &[u8], is_whole: bool) -> Option<Stage> {
+    match &format.records {
+        Records::Lines(open) => {
+            let mut lines = open(Stage::default());
+            let is_line = |line: &&[u8]| !line.trim_ascii_start().is_empty();
+            for line in whole_lines(head, is_whole).into_iter().filter(is_line) {
+                lines.fits(line);
+            }
+            lines.earliest_stage()
+        }
+        Records::Binary { earliest_stage, .. } => earliest_stage(head),
+        Records::Parquet | Records::Refused { .. } => None,
+    }
+}
+
 /// True for a filebench workload model.
 pub(super) fn is_filebench(head: &[u8]) -> bool {
     first_lines(head, true).iter().any(|line| FILEBENCH_WORDS.iter().any(|word| line.starts_with(word)))
 }
 
-fn first_lines(head: &[u8], is_whole: bool) -> Vec<&[u8]> {
+fn whole_lines(head: &[u8], is_whole: bool) -> Vec<&[u8]> {
     let mut lines: Vec<&[u8]> = head.split(|byte| *byte == b'\n').collect();
     if !is_whole {
         // The last line may be incomplete.
         lines.pop();
     }
-    let trimmed = lines.into_iter().map(|line| line.strip_suffix(b"\r").unwrap_or(line));
-    trimmed.filter(|line| !line.trim_ascii_start().is_empty()).take(MOST_LINES).collect()
+    lines.into_iter().map(|line| line.strip_suffix(b"\r").unwrap_or(line)).collect()
+}
+
+fn first_lines(head: &[u8], is_whole: bool) -> Vec<&[u8]> {
+    let is_line = |line: &&[u8]| !line.trim_ascii_start().is_empty();
+    whole_lines(head, is_whole).into_iter().filter(is_line).take(MOST_LINES).collect()
 }
 
 fn recognise_text(formats: &'static [Format], lines: &[&[u8]], stage: Stage) -> Option<(&'static Format, Vec<String>)> {

@@ -52,6 +52,12 @@ pub const FTRACE: &[u8] = b"# tracer: nop
  jbd2/loop1-8-999   [000] ..... 1115.496320: block_bio_queue: 7,1 FF 18446744073709551615 + 0 [jbd2/loop1-8]
  jbd2/loop1-8-999   [000] ..... 1115.496321: block_bio_queue: 7,2 WSM 8 + 8 [jbd2/loop1-8]
 ";
+pub const PERF: &[u8] = b"fio  1234 [000]  1000.000000: block:block_rq_issue: 8,0 R 4096 () 1000 + 8 [fio]
+\tffffffff81100000 blk_mq_start_request+0x10 ([kernel.kallsyms])
+fio  1234 [001]  1000.000500:          1 block:block_rq_issue: 8,0 WS 8192 () 2000 + 16 none,0,0 [fio]
+kworker/0:1H  99 [001]  1000.000600: block:block_rq_issue: 8,0 FF 0 () 18446744073709551615 + 0 [kworker/0:1H]
+swapper  0 [000]  1000.001000: block:block_rq_complete: 8,0 R () 1000 + 8 [0]
+";
 pub const FIO_V2: &[u8] = b"fio version 2 iolog
 /dev/sdb add
 /data/a file add
@@ -187,7 +193,7 @@ pub fn blktrace(version: u8, big_endian: bool) -> Vec<u8> {
 
 /// Every sample, by the name of its format.
 pub fn all() -> Vec<(&'static str, Vec<u8>)> {
-    let text: [(&str, &[u8]); 18] = [
+    let text: [(&str, &[u8]); 19] = [
         ("captured", CAPTURED),
         ("operations", OPERATIONS),
         ("msr", MSR),
@@ -198,6 +204,7 @@ pub fn all() -> Vec<(&'static str, Vec<u8>)> {
         ("vscsi-csv", VSCSI_CSV),
         ("blkparse", BLKPARSE),
         ("ftrace", FTRACE),
+        ("ftrace", PERF),
         ("fio-v2", FIO_V2),
         ("fio-v3", FIO_V3),
         ("fiu", FIU),

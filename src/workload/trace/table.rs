@@ -1,11 +1,12 @@
 //! The table of formats.
 
-use super::blkparse::{Blkparse, Ftrace};
+use super::blkparse::Blkparse;
 use super::blktrace::{self, BlktraceReader};
 use super::captured::{Captured, Operations};
 use super::columns::{DiskSim, Fiu, Midas, Mqsim};
 use super::comma_separated::{Alibaba, Msr, Spc, Systor, Tencent, VscsiCsv};
 use super::format::Format;
+use super::ftrace::Ftrace;
 use super::iolog::Iolog;
 use super::recognise;
 use super::strace::Strace;
@@ -19,10 +20,9 @@ pub static FORMATS: &[Format] = &[
     // The same columns in a Parquet file.
     Format::parquet("parquet").with_times_from_zero(),
     // blktrace's binary records, version 7 or 8, in either byte order.
-    Format::binary("blktrace", blktrace::recognises, |input, intake, stage| {
+    Format::binary_with_stages("blktrace", blktrace::recognises, blktrace::earliest_stage, |input, intake, stage| {
         Box::new(BlktraceReader::new(input, intake, stage))
-    })
-    .with_stages(),
+    }),
     // VMware's vscsiStats, binary, version 1 (CloudPhysics).
     Format::binary("vscsi", vscsi::recognises, |input, intake, _| Box::new(VscsiReader::new(input, intake))),
     // MSR Cambridge (SNIA 388).
@@ -41,8 +41,8 @@ pub static FORMATS: &[Format] = &[
     Format::lines::<Captured>("captured"),
     // blkparse's output.
     Format::lines::<Blkparse>("blkparse").with_stages(),
-    // `block_bio_queue` lines of ftrace.
-    Format::lines::<Ftrace>("ftrace"),
+    // Block events of ftrace, as the kernel, trace-cmd, perf and systrace print them.
+    Format::lines::<Ftrace>("ftrace").with_stages(),
     // fio's I/O logs.
     Format::lines::<Iolog<2>>("fio-v2"),
     Format::lines::<Iolog<3>>("fio-v3"),

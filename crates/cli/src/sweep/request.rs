@@ -275,7 +275,7 @@ mod tests {
             ("workload = 'uniform'\nquiet = 'on'", "write true or false"),
             (
                 "workload = 'uniform'\nstage = 'X'",
-                "study.toml: invalid value 'X' for '--stage <Q|D|C>': expected Q, D or C",
+                "study.toml: invalid value 'X' for '--stage <Q|I|D|C>': expected Q, I, D or C (queue, insert, issue, complete)",
             ),
             ("workload = 'uniform'\njobs = 0", "0 is not in 1..=65535"),
         ] {
