@@ -3,6 +3,7 @@
 use super::Warnings;
 use super::unit_map::UnitMap;
 use crate::label::Tally;
+use crate::units::human_size;
 
 /// The counts of a station since it was opened, and those of the stations below it. Blocks have 4 KiB; a drive that is
 /// the whole path, and its flash, count in the flash's pages.
@@ -29,6 +30,8 @@ pub struct Account {
     pub warnings: Warnings,
     /// Its flash, if it has any.
     pub flash: Option<FlashAccount>,
+    /// The writes to a drive, beside its pages.
+    pub cover: Option<PageCover>,
     /// The counts of a drive that is the whole path.
     pub drive: Option<DriveAccount>,
     /// The state of each of its erase blocks, zones or segments, if it has any.
@@ -68,12 +71,53 @@ impl Account {
             warnings: self.warnings.clone(),
             map: self.map.clone(),
             flash,
+            cover: self.cover.zip(earlier.cover).map(|(now, then)| PageCover {
+                written_bytes: now.written_bytes - then.written_bytes,
+                covered_bytes: now.covered_bytes - then.covered_bytes,
+                ..now
+            }),
             drive: self.drive.as_ref().zip(earlier.drive.as_ref()).map(|(now, then)| DriveAccount {
                 mapping_reads: now.mapping_reads - then.mapping_reads,
                 ..now.clone()
             }),
             below: self.below.iter().zip(&earlier.below).map(|(now, then)| now.since(then)).collect(),
         }
+    }
+}
+
+/// The writes to a drive of whole pages, which programs a page whole if a write covers a part of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PageCover {
+    /// Bytes of a page.
+    pub page_bytes: u64,
+    /// Bytes written.
+    pub written_bytes: u64,
+    /// Bytes of the pages that the writes cover, in part or completely.
+    pub covered_bytes: u64,
+}
+
+impl PageCover {
+    /// Counts a write of `bytes` to `pages`.
+    #[inline]
+    pub fn add(&mut self, bytes: u64, pages: u64) {
+        self.written_bytes += bytes;
+        self.covered_bytes += pages * self.page_bytes;
+    }
+
+    /// A warning if parts of pages cost more than a hundredth of the writes.
+    pub fn warning(&self) -> Option<String> {
+        if self.covered_bytes * 100 <= self.written_bytes * 101 {
+            return None;
+        }
+        let page = human_size(self.page_bytes as f64);
+        let times = self.covered_bytes as f64 / self.written_bytes.max(1) as f64;
+        Some(format!(
+            "writes cover its pages of {page}, the unit of its mapping, in part: the rest of each is read and programmed again, \
+             {} for {} written ({times:.2} times); write aligned multiples of {page}, or take flash with pages as \
+             small as the writes (page=)",
+            human_size(self.covered_bytes as f64),
+            human_size(self.written_bytes as f64),
+        ))
     }
 }
 

@@ -147,8 +147,13 @@ pub fn accounted(
             })
             .collect(),
         maps: nodes.iter().filter_map(|node| station_map(&node.name, node.account)).collect(),
-        warnings: all.all_warnings(),
+        warnings: all.all_warnings().into_iter().chain(nodes.iter().filter_map(partial_pages)).collect(),
     }
+}
+
+/// The warning of a drive whose pages are larger than the writes to it.
+fn partial_pages(node: &Node) -> Option<String> {
+    Some(format!("{}: {}", node.name, node.account.cover.as_ref()?.warning()?))
 }
 
 fn flashes<'a>(nodes: &[Node<'a>]) -> Vec<&'a FlashAccount> {

@@ -7,8 +7,8 @@
 use super::{Flash, Requests, Translation};
 use crate::device::UnitMap;
 use crate::device::{
-    Abilities, Account, BlockDevice, DeviceError, DriveAccount, Extent, FlashAccount, Lba, Memory, blocks_in,
-    check_range,
+    Abilities, Account, BlockDevice, DeviceError, DriveAccount, Extent, FlashAccount, Lba, Memory, PageCover,
+    blocks_in, check_range,
 };
 use crate::label::{Cause, Content, Label, Tally};
 use crate::time::Time;
@@ -34,6 +34,7 @@ struct State<T> {
     received: Tally,
     /// The pages of the layer that the writes cover, in part or completely.
     covered: Tally,
+    cover: PageCover,
     read_blocks: u64,
     /// The completion time of the latest request.
     last_done: Time,
@@ -64,6 +65,7 @@ impl<T: Translation> Drive<T> {
             bytes: Memory::new(block_width),
             received: Tally::default(),
             covered: Tally::default(),
+            cover: PageCover { page_bytes: page_bytes.into(), ..PageCover::default() },
             read_blocks: 0,
             last_done: Time::ZERO,
             idle_until: Time::ZERO,
@@ -120,6 +122,7 @@ impl<T: Translation + Send> BlockDevice for Drive<T> {
         state.bytes.write(first, buffer);
         state.received.add(label, count);
         let covered = state.requests.pages(range.0, range.1).len() as u64;
+        state.cover.add(range.1, covered);
         state.covered.add(Label::again(Cause::HostWrite, label.provenance()), covered);
         Ok(state.done(there))
     }
@@ -157,7 +160,8 @@ impl<T: Translation + Send> BlockDevice for Drive<T> {
             account = Account { sent: in_blocks(&account.sent), below: vec![nand], ..account };
         }
         let covered = Some(in_blocks(&state.covered));
-        Account { received: state.received.clone(), covered, read_blocks: state.read_blocks, ..account }
+        let cover = Some(state.cover);
+        Account { received: state.received.clone(), covered, cover, read_blocks: state.read_blocks, ..account }
     }
 }
 

@@ -1,8 +1,8 @@
 //! A translation layer on flash as a backend of the engine.
 
 use super::{Backend, HostWrite};
-use crate::device::Account;
 use crate::device::nand::LogicalPage;
+use crate::device::{Account, PageCover};
 use crate::label::Label;
 use crate::run::accounts::Stored;
 use crate::run::error::RunError;
@@ -14,12 +14,14 @@ pub struct DriveBackend<L> {
     layer: L,
     requests: Requests,
     page_bytes: u64,
+    cover: PageCover,
 }
 
 impl<L: Translation> DriveBackend<L> {
     pub fn new(layer: L) -> DriveBackend<L> {
         let page_bytes = layer.flash().geometry.page_bytes;
-        DriveBackend { layer, requests: Requests::new(page_bytes), page_bytes: page_bytes.into() }
+        let cover = PageCover { page_bytes: page_bytes.into(), ..PageCover::default() };
+        DriveBackend { layer, requests: Requests::new(page_bytes), page_bytes: page_bytes.into(), cover }
     }
 }
 
@@ -55,6 +57,7 @@ impl<L: Translation> Backend for DriveBackend<L> {
     #[inline]
     fn write(&mut self, range: (u64, u64), write: HostWrite, at: Time) -> Result<Time, RunError> {
         let page = (Label::host(write.content).provenance(), write.stream, write.stamp);
+        self.cover.add(range.1, self.requests.pages(range.0, range.1).len() as u64);
         Ok(self.requests.write(&mut self.layer, range, page, at)?)
     }
 
@@ -78,7 +81,7 @@ impl<L: Translation> Backend for DriveBackend<L> {
     }
 
     fn account(&self) -> Account {
-        account_in_pages(&self.layer)
+        Account { cover: Some(self.cover), ..account_in_pages(&self.layer) }
     }
 
     fn stored(&self) -> Stored {
