@@ -41,6 +41,9 @@ pub trait Nvm: Send + Sync {
     /// If the region ends before them.
     fn store(&self, at: u64, from: &[u8]);
 
+    /// Counts bytes of a block that were not stored, because a stamp stands for the block.
+    fn stand_for(&self, _bytes: usize) {}
+
     /// Makes durable what this thread has stored.
     fn fence(&self);
 

@@ -176,6 +176,10 @@ impl Nvm for Memory {
         self.0.store(at, from);
     }
 
+    fn stand_for(&self, bytes: usize) {
+        self.0.stand_for(bytes);
+    }
+
     fn fence(&self) {
         self.0.fence();
     }

@@ -83,6 +83,10 @@ impl Nvm for Mapped {
         self.region.store(at, from, self.persist);
     }
 
+    fn stand_for(&self, bytes: usize) {
+        self.counts.stored(bytes);
+    }
+
     fn fence(&self) {
         self.counts.fenced();
         self.region.fence();

@@ -121,7 +121,11 @@ impl NvmJournal {
             let slot = self.rings[*partition as usize].place(*index);
             header.store(&*self.nvm, shape.header(*partition, slot), shape.data(*partition, slot), data);
             stored_bytes += match entry.what {
-                Kept::Image(_) => 64 + u64::from(shape.block_bytes),
+                Kept::Image(_) => {
+                    // A stamp stands for the rest.
+                    self.nvm.stand_for((shape.block_bytes as usize).saturating_sub(data.len()));
+                    64 + u64::from(shape.block_bytes)
+                }
                 Kept::Revoke => 64 + 16 * entry.block,
             };
         }
