@@ -197,8 +197,11 @@ pub fn order_of_content(content: &str) -> usize {
     order(&crate::label::Content::ALL.map(|c| c.name()), content)
 }
 
-/// The label of a cause and a content: `copied journal`.
+/// The label of a cause and a content: `copied journal`. A merge programs a page without data for one that is missing.
 pub fn phrase(cause: &str, content: &str) -> String {
+    if (cause, content) == ("merge", "mapping") {
+        return "fillers of merges".to_string();
+    }
     format!("{} {}", verb(cause), number::visible(content))
 }
 

@@ -1,8 +1,10 @@
 //! The charts that compare all paths: write amplification over time, latencies, wear.
 
+use super::bins::{bins, most_bins};
 use crate::report::chart::{Axis, Chart, Marks, Panel, Scale, Series};
 use crate::report::{Percentiles, RunResult, WearBin, Window, number};
 use crate::units::BLOCK_BYTES;
+use std::ops::Range;
 
 /// The letter of a path: `A`; a number from the 27th on.
 pub fn path_tag(index: usize) -> String {
@@ -12,9 +14,6 @@ pub fn path_tag(index: usize) -> String {
     }
 }
 
-/// The most points of a line: more would be indistinguishable, and the swings of a layer that merges in bursts would
-/// cover the other lines.
-const MOST_POINTS: usize = 128;
 /// The greatest number of paths whose latencies are drawn with all points.
 const IN_ALL_POINTS: usize = 4;
 
@@ -31,7 +30,7 @@ pub fn write_amplification(results: &[RunResult]) -> Option<Chart> {
     let x = Axis::linear(&format!("written by the host, {unit}"));
     let mut panel = Panel::new("", x, Axis::linear("write amplification"));
     for (index, result) in results.iter().enumerate().filter(|(_, result)| !result.windows.is_empty()) {
-        let points = joined(&result.windows).map(|(begin, end, amplification)| {
+        let points = joined(&result.windows, bins(result, most_bins(results))).map(|(begin, end, amplification)| {
             // A window's value is drawn at its middle.
             ((begin + end) as f64 / 2.0 * BLOCK_BYTES as f64 / divisor, amplification)
         });
@@ -45,14 +44,13 @@ pub fn write_amplification(results: &[RunResult]) -> Option<Chart> {
     Some(Chart::new("write-amplification", summary, vec![panel]))
 }
 
-/// The windows joined to at most [`MOST_POINTS`] equal parts: the blocks written before and after each part, and the
-/// mean of its windows' write amplification, weighted by the blocks written.
-fn joined(windows: &[Window]) -> impl Iterator<Item = (u64, u64, f64)> {
-    let parts = windows.len().min(MOST_POINTS);
+/// The windows joined to these parts: the blocks written before and after each part, and the mean of its windows' write
+/// amplification, weighted by the blocks written.
+fn joined(windows: &[Window], bins: Vec<Range<usize>>) -> impl Iterator<Item = (u64, u64, f64)> {
     let mut begin = 0;
-    (0..parts).map(move |part| {
+    bins.into_iter().map(move |bin| {
         let (before, mut programmed) = (begin, 0.0);
-        for window in &windows[part * windows.len() / parts..(part + 1) * windows.len() / parts] {
+        for window in &windows[bin] {
             programmed += window.written_blocks.saturating_sub(begin) as f64 * window.write_amplification;
             begin = window.written_blocks;
         }
@@ -173,8 +171,9 @@ mod tests {
         };
         let windows: Vec<Window> = (1..=1000).map(window).collect();
         let expected: u64 = (1..=1000u64).map(|number| (2 * number - 1) * (number % 7)).sum();
-        let points: Vec<(u64, u64, f64)> = joined(&windows).collect();
-        assert!(points.len() <= MOST_POINTS && points.len() > MOST_POINTS / 2);
+        let bins = (0..100).map(|part| part * 10..(part + 1) * 10).collect();
+        let points: Vec<(u64, u64, f64)> = joined(&windows, bins).collect();
+        assert_eq!(points.len(), 100);
         assert!(points.windows(2).all(|pair| pair[0].1 == pair[1].0));
         let programmed: f64 = points.iter().map(|(begin, end, value)| (end - begin) as f64 * value).sum();
         assert!((programmed - expected as f64).abs() < 1e-3, "{programmed} and {expected}");

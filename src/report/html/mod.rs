@@ -12,6 +12,7 @@
 //! The page fetches nothing: its figures are drawn here, by [`chart`](super::chart). User text (a path, a warning) passes
 //! through [`escape`](super::escape).
 
+mod bins;
 mod charts;
 mod files;
 mod over_time;

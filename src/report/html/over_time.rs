@@ -1,5 +1,6 @@
 //! The charts of runs over time, and the maps of their stations at the end.
 
+use super::bins::{bins, most_bins};
 use super::charts::{byte_scale, path_tag};
 use crate::report::chart::{Axis, Chart, Marks, Panel, Series};
 use crate::report::{CauseOverTime, RunResult, StationMap, Window, number};
@@ -38,10 +39,15 @@ fn parts(windows: &[Window], most: usize) -> impl Iterator<Item = (f64, std::ops
     let count = windows.len().min(most);
     (0..count).map(move |part| {
         let range = part * windows.len() / count..(part + 1) * windows.len() / count;
-        let begin = range.start.checked_sub(1).map_or(0, |before| windows[before].written_blocks);
-        let end = windows[range.end - 1].written_blocks;
-        ((begin + end) as f64 / 2.0 * BLOCK_BYTES as f64, range)
+        (middle(windows, &range), range)
     })
+}
+
+/// The middle of a part in bytes written by the host.
+fn middle(windows: &[Window], range: &std::ops::Range<usize>) -> f64 {
+    let begin = range.start.checked_sub(1).map_or(0, |before| windows[before].written_blocks);
+    let end = windows[range.end - 1].written_blocks;
+    (begin + end) as f64 / 2.0 * BLOCK_BYTES as f64
 }
 
 /// A value of a part, from its windows.
@@ -122,16 +128,17 @@ pub fn causes(results: &[RunResult]) -> Option<Chart> {
         let next = styles.len();
         styles.entry(name(cause)).or_insert(next);
     }
-    let most = points_of_line(results.iter().map(|result| result.window_causes.len()).sum());
+    let most = most_bins(results);
     let panels = results.iter().enumerate().filter(|(_, result)| !result.window_causes.is_empty());
     let panels = panels.map(|(index, result)| {
         let title = format!("{} {}", path_tag(index), number::visible(result.label()));
         let mut panel = Panel::new(&title, written_axis(unit), Axis::linear("write amplification"));
         for cause in &result.window_causes {
             // Windows have equal writes.
-            let points = parts(&result.windows, most)
-                .map(|(middle, range)| (middle / divisor, mean(&cause.write_amplification[range])))
-                .collect();
+            let points = bins(result, most).into_iter();
+            let points = points
+                .map(|range| (middle(&result.windows, &range) / divisor, mean(&cause.write_amplification[range])));
+            let points = points.collect();
             panel.series.push(Series::line(styles[&name(cause)], "", &name(cause), points));
         }
         panel
