@@ -1,4 +1,4 @@
-# On a Debian machine with a Rust toolchain, `make demo` and `make test` need no other setup.
+# On a Debian machine with a Rust toolchain, `make demo` and `make test` need only what `scripts/needs build` installs.
 
 SHELL := /bin/bash
 FLASHPATH := target/release/flashpath
@@ -26,7 +26,7 @@ EXT_CALLS ?= 1000000
 EXT_IMAGE_FILES ?= 40000
 
 .PHONY: help demo test check bench bench-paced results fuzz crash build needs zoned-guest qemu-journal programs install \
-    install-files package site site-tools container-steps
+    install-files package site site-tools container-steps demo-in-clean-root
 
 help:
 	@echo "make demo    run the sample trace on several paths: a table, and a page in demo/report.html"
@@ -49,6 +49,7 @@ help:
 	@echo "             share every block device among threads, BLOCK_DEVICE_SECONDS=$(BLOCK_DEVICE_SECONDS) each"
 	@echo "make qemu-journal  a stock kernel in QEMU on a held journal: guest killed, server restarted, server killed"
 	@echo "make package the .deb and the wheel in target/package, each installed and run in a clean root (needs root)"
+	@echo "make demo-in-clean-root  the README's first commands in a clean root (needs root)"
 	@echo "make site    the documentation in target/site/html, its links checked"
 	@echo "make install install the program in PREFIX=$(PREFIX), with manual pages and completions, and its helper names for mount(8) and umount(8) in SBIN=$(SBIN)"
 
@@ -82,6 +83,11 @@ container-steps:
 	@scripts/needs mmdebstrap
 	@scripts/container-steps
 
+# The README's first commands in a clean root.
+demo-in-clean-root:
+	@scripts/needs mmdebstrap
+	@scripts/demo-in-clean-root
+
 site: build site-tools
 	@scripts/site
 
@@ -95,7 +101,12 @@ needs:
 	@scripts/needs fio chromium debugfs:e2fsprogs mkfs.xfs:xfsprogs mkfs.btrfs:btrfs-progs \
 	    nbdinfo:libnbd-bin nbdsh:python3-libnbd nbdkit qemu-img:qemu-utils git fusermount3:fuse3 setfattr:attr setfacl:acl python3 python3.ensurepip:python3-venv
 
-demo: build
+# The program alone: the demo uses no other part, such as the Python package.
+demo:
+	@command -v cargo >/dev/null || { echo "cargo is missing: install Rust from https://rustup.rs" >&2; exit 1; }
+	@scripts/needs build
+	@echo "the program is built first, in 5 to 15 minutes the first time, depending on the machine; the runs take less than a minute"
+	cargo build --release --locked -p flashpath-cli
 	@mkdir -p demo
 	$(FLASHPATH) run traces/fb_varmail_ext4.csv.zst --fill --repeat 4 \
 	    --on page:op=7%/nand:size=4G,channels=4,dies=2 \
