@@ -29,6 +29,13 @@ def test_a_result_is_that_of_the_program(
     assert {**found, "seconds_wall": 0} == {**expected, "seconds_wall": 0}
 
 
+def test_a_result_is_shown_in_a_line() -> None:
+    """The default of a dataclass had every window and every latency: 183,821 characters for one result in a notebook."""
+    shown = repr(flashpath.run(WORK, on=DRIVE, seed=7, fill=True))
+    assert shown.startswith("<Result of uniform") and DRIVE in shown and "write amplification" in shown, shown
+    assert len(shown) < 300, shown
+
+
 def test_each_field_of_the_schema_is_a_field_of_the_dataclasses() -> None:
     schema = json.loads((ROOT / "docs/results.schema.json").read_text())
     results = [

@@ -61,7 +61,8 @@ pub struct Run {
     /// Write the exported space once in order before counting begins
     #[arg(long)]
     pub fill: bool,
-    /// Run the workload for this amount of writes, such as 2x or 4G, before counting begins
+    /// Run the workload for this amount of its own writes before counting begins, such as 4G or 2x: twice what the path
+    /// exports (with a file, its size). What is left of the workload is counted
     #[arg(long, value_name = "AMOUNT", value_parser = amount)]
     precondition: Option<Amount>,
     /// Check that every read returns the latest write, and read everything back at the end

@@ -75,8 +75,8 @@ pub struct Sweep {
     /// The trace's format [default: recognised by content]
     #[arg(long, value_parser = crate::workload::format, hide_possible_values = true, help_heading = "Trace")]
     format: Option<&'static Format>,
-    /// The stage of requests to read from a blktrace trace: Q, D or C
-    #[arg(long, value_name = "Q|D|C", value_parser = crate::workload::stage, help_heading = "Trace")]
+    /// The stage of requests to read from a trace of block events: Q, I, D or C
+    #[arg(long, value_name = "Q|I|D|C", value_parser = crate::workload::stage, help_heading = "Trace")]
     stage: Option<Stage>,
     /// Only this device of the trace
     #[arg(long, value_name = "N", help_heading = "Trace")]
@@ -181,7 +181,14 @@ impl Sweep {
             }
             return Err(Failure::Quiet(130));
         }
-        self.outputs.write(&plan, &journal, self.quiet)
+        self.outputs.write(&plan, &journal, self.quiet)?;
+        if self.outputs.journal.is_none() {
+            // All runs are in the tables. A journal that the user named is the user's. The lock is held until it is removed.
+            std::fs::remove_file(&path)
+                .map_err(|error| Failure::failed(format!("cannot remove {}: {error}", path.display())))?;
+            drop(journal);
+        }
+        Ok(())
     }
 }
 

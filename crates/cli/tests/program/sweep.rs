@@ -147,7 +147,7 @@ fn a_sweep_interrupted_at_ten_points_gives_the_same_table() {
             // This process was too slow for it: all points once more.
             (round, ends) = (0, ends + 1);
             assert!(ends < 10, "sessions come to their end");
-            std::fs::remove_file(&journal).unwrap();
+            assert!(!journal.exists(), "a complete sweep leaves no journal");
             continue;
         }
         if round % 3 == 2 {
@@ -168,7 +168,24 @@ fn a_sweep_interrupted_at_ten_points_gives_the_same_table() {
         assert!(one == other, "{ending} differs after the interruptions");
     }
     assert_eq!(rows(&read(&bench, "parts.csv")).len(), 2 * 4 * 12);
-    assert_eq!(lines(&journal), 1 + 2 * 4 * 12, "no run was repeated");
+    assert!(!journal.exists(), "a complete sweep leaves no journal");
+}
+
+/// The README and the tutorial wrote the same table by other sweeps: the second was refused, as the first one's journal
+/// stayed. Each test of ours had a directory of its own.
+#[test]
+fn another_sweep_can_write_a_table_anew() {
+    let bench = Bench::new();
+    for seeds in ["1", "1..2"] {
+        let answer = bench.flashpath(&["sweep", "uniform:writes=1x", "--on", PATHS, "--csv", "s.csv", "--seed", seeds]);
+        assert_eq!(answer.code, Some(0), "{answer:?}");
+        assert_eq!(bench.files(), ["s.csv"]);
+    }
+    let sweep = ["sweep", "uniform:writes=1x", "--on", PATHS, "--csv", "s.csv", "--journal", "j"];
+    let first = bench.flashpath(&sweep);
+    let again = bench.flashpath(&sweep);
+    assert_eq!((first.code, again.code), (Some(0), Some(0)));
+    assert!(again.stderr.contains("going on from j"), "a journal with a name of its own stays: {again:?}");
 }
 
 #[test]
@@ -237,7 +254,8 @@ fn a_run_that_fails_is_a_row_that_says_why() {
 fn a_journal_of_another_sweep_is_refused_and_kept() {
     let bench = Bench::new();
     let sweep = |seeds: &str| {
-        ["sweep", "uniform:writes=1x", "--on", PATHS, "--csv", "s.csv", "--seed", seeds].map(String::from)
+        ["sweep", "uniform:writes=1x", "--on", PATHS, "--csv", "s.csv", "--journal", "s.csv.journal", "--seed", seeds]
+            .map(String::from)
     };
     let run = |seeds: &str| {
         let arguments = sweep(seeds);

@@ -388,6 +388,13 @@ class Result:
     policies: tuple[PolicyCost, ...] = field(default=(), metadata={"is_ours": True})
     _json: str = field(default="", repr=False, compare=False, metadata={"is_ours": True})
 
+    def __repr__(self) -> str:
+        total = self.write_amplification.total
+        amplification = "no write amplification" if total is None else f"write amplification {total:.4g}"
+        ends = ", interrupted" if self.interrupted else ""
+        warned = f", {len(self.warnings)} warnings" if self.warnings else ""
+        return f"<Result of {self.workload.name} on {self.path}, seed {self.seed}: {amplification}{ends}{warned}>"
+
     def to_json(self) -> str:
         """The object of this run in ``flashpath run --json``."""
         return self._json
