@@ -30,6 +30,8 @@ mod kept;
 mod nvm;
 #[path = "ext/nvm_regions.rs"]
 mod nvm_regions;
+#[path = "ext/other_makers.rs"]
+mod other_makers;
 #[path = "ext/pair.rs"]
 mod pair;
 #[path = "power_cut/mod.rs"]

@@ -6,7 +6,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-const LISTS: [&str; 2] = ["tests/foreign/ltp-expected", "tests/foreign/xfstests-expected"];
+const LISTS: [&str; 3] =
+    ["tests/foreign/e2fsprogs-expected", "tests/foreign/ltp-expected", "tests/foreign/xfstests-expected"];
 
 /// The exit code and the output of the comparison.
 fn compare(expected: &Path, results: &str) -> (Option<i32>, String) {

@@ -79,6 +79,12 @@ pub trait Abilities {
         self.wrapped().is_some_and(|device| device.is_timed())
     }
 
+    /// Bytes behind the last block, fewer than a block. The block after the last one holds them: it reads with zeros
+    /// behind them, and is written with zeros there. Default: none; a wrapper does not forward them, as it has no such block.
+    fn bytes_behind(&self) -> u64 {
+        0
+    }
+
     /// Allows writes to be in flight when they are answered, and then be lost or fail as
     /// [`Disk::write_behind`](super::Disk::write_behind) says: the caller relies on nothing before the next flush, even
     /// while the machine keeps running. At most `bytes` of them are in flight, or one write. True if the device does
@@ -163,6 +169,10 @@ impl BlockDevice for Box<dyn BlockDevice> {
 impl Abilities for Box<dyn BlockDevice> {
     fn wrapped(&self) -> Option<&dyn BlockDevice> {
         Some(&**self)
+    }
+
+    fn bytes_behind(&self) -> u64 {
+        (**self).bytes_behind()
     }
 }
 

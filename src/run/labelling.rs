@@ -171,4 +171,8 @@ impl<D: BlockDevice> Abilities for Labelling<D> {
     fn wrapped(&self) -> Option<&dyn BlockDevice> {
         Some(&self.device)
     }
+
+    fn bytes_behind(&self) -> u64 {
+        self.device.bytes_behind()
+    }
 }

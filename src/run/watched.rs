@@ -93,6 +93,10 @@ impl Abilities for Blocks {
     fn wrapped(&self) -> Option<&dyn BlockDevice> {
         Some(&*self.0)
     }
+
+    fn bytes_behind(&self) -> u64 {
+        self.0.bytes_behind()
+    }
 }
 
 /// A device of zones with two holds.

@@ -19,6 +19,8 @@ mod convert;
 mod directory;
 #[path = "program/ending.rs"]
 mod ending;
+#[path = "program/ext_volume.rs"]
+mod ext_volume;
 #[path = "program/full_streams.rs"]
 mod full_streams;
 #[path = "program/hostile_sessions.rs"]

@@ -8,7 +8,8 @@
 //!
 //! Requests of an image run at once unless one of them writes a block that the other touches. The only other lock held across
 //! I/O is that of a flush, against another flush. An image is raw: the device's bytes, and nothing else. A flush makes the
-//! image durable (fdatasync). The flash in the drive and its translation layer are not modelled here.
+//! image durable (fdatasync). Its length need be no multiple of a block: the bytes behind the last one are not the device's,
+//! but a file system of smaller blocks may have some of them ([`Abilities::bytes_behind`]). The flash in the drive and its translation layer are not modelled here.
 
 mod service;
 mod settings;
@@ -35,6 +36,8 @@ const UNBROKEN: &str = "no thread panicked in conv";
 pub struct Conventional {
     store: Store,
     blocks: u64,
+    /// Bytes of the image behind its last block.
+    bytes_behind: u64,
     service: Option<Mutex<Service>>,
     counts: Mutex<Counts>,
     /// The requests of an image. Memory locks its blocks itself.
@@ -90,16 +93,17 @@ impl Conventional {
     /// Opens the image that is the whole of a disk; otherwise as [`open`](Self::open).
     pub fn open_on(disk: Box<dyn Disk>, settings: &ConvSettings) -> Result<Conventional, ImageError> {
         let (length, name) = (disk.length(), disk.name());
-        if !length.is_multiple_of(BLOCK_BYTES) || length == 0 {
+        if length < BLOCK_BYTES {
             return Err(ImageError::Field {
                 image: name.to_string(),
                 field: "its length".to_string(),
                 found: format!("{length} bytes"),
-                expected: format!("one or more whole blocks of {BLOCK_BYTES}"),
+                expected: format!("one or more blocks of {BLOCK_BYTES}"),
             });
         }
         settings.check_size(name, length)?;
-        Ok(Conventional::on(Store::Disk(disk), length / BLOCK_BYTES, settings.times))
+        let device = Conventional::on(Store::Disk(disk), length / BLOCK_BYTES, settings.times);
+        Ok(Conventional { bytes_behind: length % BLOCK_BYTES, ..device })
     }
 
     fn on(store: Store, blocks: u64, times: Option<ServiceTimes>) -> Conventional {
@@ -107,6 +111,7 @@ impl Conventional {
             under_way: matches!(store, Store::Disk(_)).then(UnderWay::default),
             store,
             blocks,
+            bytes_behind: 0,
             service: times.map(|times| Mutex::new(Service::new(times))),
             counts: Mutex::default(),
             is_lost: AtomicBool::new(false),
@@ -139,6 +144,19 @@ impl Conventional {
         self.under_way.as_ref().map(|under_way| under_way.begin(first, blocks, is_write))
     }
 
+    /// Blocks that can be read and written: the last one may be a part.
+    fn reachable_blocks(&self) -> u64 {
+        self.blocks + u64::from(self.bytes_behind > 0)
+    }
+
+    /// The bytes of a buffer for blocks from `first` on that the image has.
+    fn stored_bytes(&self, first: Lba, bytes: usize) -> usize {
+        match self.bytes_behind {
+            0 => bytes,
+            behind => bytes.min((self.blocks.saturating_sub(first.0) * BLOCK_BYTES + behind) as usize),
+        }
+    }
+
     fn check_writable(&self) -> Result<(), DeviceError> {
         if self.is_lost.load(Relaxed) {
             return Err(DeviceError::ReadOnly {
@@ -161,9 +179,11 @@ impl BlockDevice for Conventional {
 
     fn read(&self, first: Lba, buffer: &mut [u8], at: Time) -> Result<Time, DeviceError> {
         let count = blocks_in(buffer.len(), self.store.width());
-        check_range(first, count, self.blocks)?;
+        check_range(first, count, self.reachable_blocks())?;
         let turn = self.begin(first, count, false);
-        self.store.read(first, buffer)?;
+        let (stored, behind) = buffer.split_at_mut(self.stored_bytes(first, buffer.len()));
+        self.store.read(first, stored)?;
+        behind.fill(0);
         drop(turn);
         self.counts().read_blocks += count;
         Ok(self.served(at, |service| service.read(first, count, at)))
@@ -171,10 +191,14 @@ impl BlockDevice for Conventional {
 
     fn write(&self, first: Lba, buffer: &[u8], label: Label, at: Time) -> Result<Time, DeviceError> {
         let count = blocks_in(buffer.len(), self.store.width());
-        check_range(first, count, self.blocks)?;
+        check_range(first, count, self.reachable_blocks())?;
         self.check_writable()?;
+        let (stored, behind) = buffer.split_at(self.stored_bytes(first, buffer.len()));
+        if behind.iter().any(|byte| *byte != 0) {
+            return Err(DeviceError::BeyondEnd { first, count, blocks: self.blocks });
+        }
         let turn = self.begin(first, count, true);
-        self.store.write(first, buffer)?;
+        self.store.write(first, stored)?;
         drop(turn);
         self.counts().received.add(label, count);
         Ok(self.served(at, |service| service.write(count, Purpose::of(label), at)))
@@ -215,6 +239,10 @@ impl BlockDevice for Conventional {
 impl Abilities for Conventional {
     fn wrapped(&self) -> Option<&dyn BlockDevice> {
         None
+    }
+
+    fn bytes_behind(&self) -> u64 {
+        self.bytes_behind
     }
 
     fn is_timed(&self) -> bool {

@@ -13,6 +13,12 @@ pub enum OpenExtError {
     /// The volume has features that are not known here.
     #[error("the volume has features that cannot be read here: {0}")]
     Unreadable(String),
+    /// A check says nothing of it, since it has something that only e2fsck knows.
+    #[error("cannot check the volume, because {0}: e2fsck checks it")]
+    Uncheckable(String),
+    /// The volume is damaged, and has features that are not written here.
+    #[error("the volume is damaged, and has features that cannot be written here: {0}: e2fsck repairs it")]
+    Unrepairable(String),
     /// The journal's device is missing, or is not that of the volume.
     #[error("the journal's device: {0}")]
     JournalDevice(String),
@@ -32,7 +38,8 @@ impl From<DeviceError> for OpenExtError {
 
 impl From<OpenExtError> for VolumeFault {
     fn from(error: OpenExtError) -> VolumeFault {
-        VolumeFault { is_lost: matches!(error, OpenExtError::Superblock(_)), source: Box::new(error) }
+        // Without a superblock nothing says that there was a volume of ext.
+        VolumeFault { is_lost: false, source: Box::new(error) }
     }
 }
 

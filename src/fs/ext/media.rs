@@ -134,8 +134,9 @@ impl Media {
         self.holds_stamps
     }
 
+    /// What a volume may take of the device. One of smaller blocks may end behind the last block of the device.
     pub fn size_bytes(&self) -> u64 {
-        self.device.blocks() * BLOCK_BYTES
+        self.device.blocks() * BLOCK_BYTES + self.device.bytes_behind()
     }
 
     pub fn is_timed(&self) -> bool {

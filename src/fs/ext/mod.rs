@@ -298,7 +298,7 @@ impl Ext {
         if kind == Directory && (size == 0 || !size.is_multiple_of(self.shape.block_bytes as u64)) {
             return refuse(format!("it is a directory of {size} bytes"));
         }
-        let longest = self.shape.longest_file(inode.has(flag::EXTENTS));
+        let longest = self.shape.longest_map(inode.has(flag::EXTENTS));
         if matches!(kind, Regular | Directory) && size > longest {
             return refuse(format!("it has {size} bytes, and {longest} are the most"));
         }

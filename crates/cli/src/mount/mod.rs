@@ -114,7 +114,7 @@ impl Mount {
             (false, false) => Access::IfWhole,
         };
         let volume = self.patience.open(|| open_file_system(&path, &mounting, access))?;
-        let state = look(&*volume, &path)?;
+        let state = look(&*volume, &path, options.read_only)?;
         let (read_only, number) = (options.read_only || state.read_only.is_some(), volume.number());
         // What was found on the way is told before it is mounted: in the background nobody listens later.
         let warnings = Arc::new(PrintedWarnings::default());
@@ -211,11 +211,11 @@ impl Mount {
 }
 
 /// Reports the state of an opened volume before its first use, and gives a new volume to the user of this program.
-fn look(volume: &dyn Volume, path: &Path) -> Result<State, Failure> {
+fn look(volume: &dyn Volume, path: &Path, is_asked: bool) -> Result<State, Failure> {
     let task = Task::at(Time::ZERO);
     let call = Call::by_root(&task);
     let state = volume.state(&call).map_err(|error| cannot("read the state of the volume", error))?;
-    tell_damage(path, &state);
+    tell_damage(path, &state, is_asked);
     if state.has_lost_before {
         print_message(
             "warning: a write or a flush failed during its last mount: changes that were not synced before are lost",
@@ -230,9 +230,12 @@ fn look(volume: &dyn Volume, path: &Path) -> Result<State, Failure> {
 /// The maximum number of findings printed one by one.
 const MOST_TOLD: usize = 10;
 
-/// Prints the damage that the mount has found, and the remedies.
-fn tell_damage(path: &Path, state: &State) {
+/// Prints the damage that the mount has found, and the remedies; or why the volume can only be read, if nobody asked for that.
+fn tell_damage(path: &Path, state: &State, is_asked: bool) {
     if state.damage.is_empty() {
+        if let Some(why) = state.read_only.as_ref().filter(|_| !is_asked) {
+            print_message(&format!("warning: {} is mounted read-only: {why}", path.text));
+        }
         return;
     }
     for damage in state.damage.iter().take(MOST_TOLD) {

@@ -31,6 +31,9 @@ const PREFIXES: [(u8, &[u8]); 5] = [
 /// The number of an access control list, that of a directory's default one.
 pub const LISTS: [u8; 2] = [2, 3];
 
+/// The prefix of what the format itself keeps in attributes.
+const SYSTEM: u8 = 7;
+
 /// An attribute as it is stored: its prefix, the name behind that, and the value.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Stored {
@@ -147,6 +150,23 @@ fn sound_entries(bytes: &[u8], first: usize, base: usize, all: Vec<Stored>) -> V
     all.into_iter().filter(is_sound).collect()
 }
 
+/// True if an attribute in the room of an inode holds the first bytes of the inode's file.
+pub fn has_inline_data(room: &[u8]) -> bool {
+    read_inode(room).is_ok_and(|all| all.iter().any(|stored| stored.prefix == SYSTEM && stored.name == b"data"))
+}
+
+/// The first inode in the room of an inode that an attribute has for its value.
+pub fn value_inode(room: &[u8]) -> Option<u32> {
+    let mut at = INODE_HEAD;
+    while le32(room, 0) == MAGIC && at + ENTRY <= room.len() && le32(room, at) != 0 {
+        if le32(room, at + 4) != 0 {
+            return Some(le32(room, at + 4));
+        }
+        at += (ENTRY + usize::from(room[at])).next_multiple_of(4);
+    }
+    None
+}
+
 /// Takes entries out of the room of an inode that cannot be read, or whose hash is not that of their name and value. Says
 /// why, if there were some.
 pub fn keep_sound_inode_entries(room: &mut [u8]) -> Option<String> {
@@ -154,7 +174,8 @@ pub fn keep_sound_inode_entries(room: &mut [u8]) -> Option<String> {
         return None;
     }
     let (all, why) = match read_inode(room) {
-        Ok(all) => (all, None),
+        Ok(all) if are_apart(room, INODE_HEAD, INODE_HEAD, &all) => (all, None),
+        Ok(_) => (Vec::new(), Some("two attributes have the same bytes".to_string())),
         Err(why) => (Vec::new(), Some(why)),
     };
     let count = all.len();

@@ -115,6 +115,25 @@ impl Iterator for Entries<'_> {
     }
 }
 
+/// The entries behind the end of a chain, of which the one at `broken` has a length that cannot be: that one by its name, and
+/// a chain that begins behind it and goes to the end of the block. Who calls asks whether they can be.
+pub fn behind(block: &[u8], broken: usize, has_tail: bool) -> Vec<Entry> {
+    let end = room(block.len(), has_tail).end;
+    let mut found = Vec::new();
+    let name_length = usize::from(block.get(broken + 6).copied().unwrap_or(0));
+    let mut next = broken + 4;
+    if name_length > 0 && broken + entry_length(name_length) <= end {
+        let length = entry_length(name_length);
+        found.push(Entry { at: broken, length, inode: le32(block, broken), name_length, kind: None });
+        next = broken + length;
+    }
+    let chain_from = |at| Entries { block, at, end, has_kinds: true }.collect::<Result<Vec<Entry>, String>>();
+    let begins = |at: &usize| le32(block, *at) != 0 && block[*at + 6] > 0;
+    let chain = (next..end.saturating_sub(HEAD)).step_by(4).filter(begins).find_map(|at| chain_from(at).ok());
+    found.extend(chain.into_iter().flatten());
+    found
+}
+
 /// Writes an entry of this length.
 pub fn write_entry(block: &mut [u8], at: usize, length: usize, inode: u32, name: &[u8], kind: u8) {
     put32(block, at, inode);

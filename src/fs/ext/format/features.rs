@@ -30,6 +30,8 @@ pub struct Feature(Word, u32);
 use Knows::{Nothing, Reading, Writing};
 use Word::{Compatible, Incompatible, ReadOnly};
 
+/// Inodes may be named by their numbers alone.
+pub const IMAGIC: Feature = Feature(Compatible, 0x2);
 pub const HAS_JOURNAL: Feature = Feature(Compatible, 0x4);
 pub const EXT_ATTR: Feature = Feature(Compatible, 0x8);
 pub const RESIZE_INODE: Feature = Feature(Compatible, 0x10);
@@ -52,14 +54,19 @@ pub const HUGE_FILE: Feature = Feature(ReadOnly, 0x8);
 pub const GDT_CSUM: Feature = Feature(ReadOnly, 0x10);
 pub const DIR_NLINK: Feature = Feature(ReadOnly, 0x20);
 pub const EXTRA_ISIZE: Feature = Feature(ReadOnly, 0x40);
+pub const QUOTA: Feature = Feature(ReadOnly, 0x100);
 pub const BIGALLOC: Feature = Feature(ReadOnly, 0x200);
 pub const METADATA_CSUM: Feature = Feature(ReadOnly, 0x400);
+pub const PROJECT: Feature = Feature(ReadOnly, 0x2000);
+/// Files may have the same blocks.
+pub const SHARED_BLOCKS: Feature = Feature(ReadOnly, 0x4000);
+pub const VERITY: Feature = Feature(ReadOnly, 0x8000);
 pub const ORPHAN_PRESENT: Feature = Feature(ReadOnly, 0x1_0000);
 
 /// The features that have names, as mke2fs and dumpe2fs call them.
 const NAMES: &[(Feature, &str, Knows)] = &[
     (Feature(Compatible, 0x1), "dir_prealloc", Writing),
-    (Feature(Compatible, 0x2), "imagic_inodes", Writing),
+    (IMAGIC, "imagic_inodes", Writing),
     (HAS_JOURNAL, "has_journal", Writing),
     (EXT_ATTR, "ext_attr", Writing),
     (RESIZE_INODE, "resize_inode", Writing),
@@ -91,14 +98,14 @@ const NAMES: &[(Feature, &str, Knows)] = &[
     (GDT_CSUM, "uninit_bg", Writing),
     (DIR_NLINK, "dir_nlink", Writing),
     (EXTRA_ISIZE, "extra_isize", Writing),
-    (Feature(ReadOnly, 0x100), "quota", Reading),
+    (QUOTA, "quota", Reading),
     (BIGALLOC, "bigalloc", Reading),
     (METADATA_CSUM, "metadata_csum", Writing),
     (Feature(ReadOnly, 0x800), "replica", Reading),
     (Feature(ReadOnly, 0x1000), "read-only", Reading),
-    (Feature(ReadOnly, 0x2000), "project", Reading),
-    (Feature(ReadOnly, 0x4000), "shared_blocks", Reading),
-    (Feature(ReadOnly, 0x8000), "verity", Reading),
+    (PROJECT, "project", Reading),
+    (SHARED_BLOCKS, "shared_blocks", Reading),
+    (VERITY, "verity", Reading),
     (ORPHAN_PRESENT, "orphan_present", Writing),
 ];
 

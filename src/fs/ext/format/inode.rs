@@ -24,14 +24,14 @@ const SUM_HIGH: usize = 130;
 
 /// The flags of an inode.
 pub mod flag {
-    pub const IMMUTABLE: u32 = 0x10;
-    pub const APPEND_ONLY: u32 = 0x20;
     pub const ENCRYPTED: u32 = 0x800;
     pub const INDEX: u32 = 0x1000;
     /// The inode is named by its number.
     pub const IMAGIC: u32 = 0x2000;
     pub const HUGE: u32 = 0x4_0000;
     pub const EXTENTS: u32 = 0x8_0000;
+    /// Blocks behind its end hold hashes of its bytes.
+    pub const VERITY: u32 = 0x10_0000;
     /// Its bytes are the value of an extended attribute.
     pub const ATTRIBUTE_VALUE: u32 = 0x20_0000;
     pub const INLINE: u32 = 0x1000_0000;

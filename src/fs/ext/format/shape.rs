@@ -1,14 +1,17 @@
 //! The shape of a volume: numbers that follow from its superblock and do not change while it is mounted.
 
+use super::bytes::joined;
 use super::checksum::Checksums;
 use super::features::{
-    BIGALLOC, DIR_INDEX, EXTENTS, FILETYPE, FLEX_BG, Features, LARGE_FILE, META_BG, METADATA_CSUM, SPARSE_SUPER,
-    SPARSE_SUPER2, WIDE,
+    BIGALLOC, DIR_INDEX, EXTENTS, FILETYPE, FLEX_BG, Features, LARGE_FILE, META_BG, METADATA_CSUM, MMP, ORPHAN_FILE,
+    PROJECT, QUOTA, SPARSE_SUPER, SPARSE_SUPER2, WIDE,
 };
 use super::hash::{HashKind, Hasher};
 pub use super::superblock::JOURNAL;
 use super::superblock::{MAGIC, PLACE, Superblock};
 
+/// The extra bytes of an inode that the format has names for.
+const EXTRA_BYTES: u16 = 32;
 /// The inode of the root directory.
 pub const ROOT: u32 = 2;
 
@@ -54,6 +57,10 @@ pub struct Shape {
     pub flexible_groups: u32,
     pub journal_inode: u32,
     pub orphan_file: u32,
+    /// Files that count the blocks of users, groups and projects; 0 if there is none.
+    pub quota_files: [u32; 3],
+    /// The block in which a mount says that it has the volume (`mmp`).
+    pub mount_block: Option<u64>,
 }
 
 impl Shape {
@@ -108,12 +115,19 @@ impl Shape {
                 (false, false) => Copies::Everywhere,
             },
             cluster_log,
-            extra_bytes: superblock.u16(350),
+            // More than an inode has are as many as this program gives.
+            extra_bytes: match superblock.u16(350) {
+                wanted if usize::from(wanted) + 128 > usize::from(superblock.u16(88)).max(128) => EXTRA_BYTES,
+                wanted => wanted,
+            },
             hasher,
             has_unsigned_hashes: superblock.u32(352) & 2 != 0,
             flexible_groups: if features.has(FLEX_BG) { 1u32 << superblock.u8(372).min(31) } else { 1 },
             journal_inode: superblock.u32(224),
-            orphan_file: superblock.u32(640),
+            orphan_file: if features.has(ORPHAN_FILE) { superblock.u32(640) } else { 0 },
+            quota_files: [(576, QUOTA), (580, QUOTA), (620, PROJECT)]
+                .map(|(at, feature)| if features.has(feature) { superblock.u32(at) } else { 0 }),
+            mount_block: features.has(MMP).then(|| joined(superblock.u32(364), superblock.u32(360))),
         };
         shape.checked()
     }
@@ -159,9 +173,6 @@ impl Shape {
         }
         if self.first_inode < 11 || self.first_inode > self.inodes {
             return Err(format!("the first inode of a file is {}", self.first_inode));
-        }
-        if self.inode_bytes > 128 && usize::from(self.extra_bytes) > self.inode_bytes - 128 {
-            return Err(format!("{} extra bytes of an inode of {}", self.extra_bytes, self.inode_bytes));
         }
         Ok(self)
     }
@@ -294,7 +305,8 @@ impl Shape {
 
     /// Inodes of the volume itself, which no directory names.
     pub fn is_reserved(&self, inode: u32) -> bool {
-        inode < self.first_inode && inode != ROOT || inode == self.orphan_file
+        inode < self.first_inode && inode != ROOT
+            || inode != 0 && (inode == self.orphan_file || self.quota_files.contains(&inode))
     }
 
     /// The longest file that an inode with a map of this kind can have, in bytes.
@@ -303,9 +315,16 @@ impl Shape {
         if !self.features.has(LARGE_FILE) {
             return (1 << 31) - block;
         }
+        self.longest_map(has_extents)
+    }
+
+    /// The longest file that a map of this kind can hold. A volume need not say that it has long ones (`large_file`): the
+    /// first revision could not.
+    pub fn longest_map(&self, has_extents: bool) -> u64 {
+        let block = self.block_bytes as u64;
         if has_extents {
-            // Blocks have 32 bits, and the last number is no block.
-            return (u64::from(u32::MAX) - 1) * block;
+            // Blocks have 32 bits, and the number behind the last one, too.
+            return u64::from(u32::MAX) * block;
         }
         let pointers = block / 4;
         let mapped = 12 + pointers + pointers * pointers + pointers * pointers * pointers;

@@ -12,6 +12,7 @@
 //!  256 mount options   260 first meta group 264 made at          268 copy of the journal inode's blocks (17 x 4)
 //!  336 blocks (high)   340 reserved (high)  344 free (high)      348 extra bytes: least (2), wanted (2)
 //!  352 flags           372 log2(groups of a flexible group) (1)  373 type of checksums (1)
+//!  360 block of mounts (8)                 576 quota files of users and groups (2 x 4)     620 that of projects
 //!  588 groups with copies (2 x 4)           624 seed of checksums                      640 file of orphans
 //! 1020 checksum
 //! ```

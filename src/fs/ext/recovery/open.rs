@@ -19,7 +19,7 @@ use crate::fs::ext::error::{OpenExtError, damaged};
 use crate::fs::ext::files::node::Nodes;
 use crate::fs::ext::files::orphans::Head;
 use crate::fs::ext::files::storing::Waiting;
-use crate::fs::ext::format::features::{HAS_JOURNAL, JOURNAL_DEV, WIDE};
+use crate::fs::ext::format::features::{FAST_COMMIT, HAS_JOURNAL, JOURNAL_DEV, NEEDS_RECOVERY, WIDE};
 use crate::fs::ext::format::group::Descriptor;
 use crate::fs::ext::format::log::feature;
 use crate::fs::ext::format::shape::Shape;
@@ -164,7 +164,18 @@ impl Ext {
         }
         let unwritable = self.shape.features.unwritable();
         if !unwritable.is_empty() {
-            return Some(format!("it has features that cannot be written here: {}", unwritable.join(", ")));
+            let (has_fast, is_unclean) =
+                (self.shape.features.has(FAST_COMMIT), self.shape.features.has(NEEDS_RECOVERY));
+            let remedy = match (has_fast, is_unclean) {
+                (true, true) => {
+                    "; changes in its fast commits are not seen: let e2fsck or the kernel replay the log, then \
+                     'tune2fs -O ^fast_commit' makes it writable"
+                }
+                (true, false) => ": 'tune2fs -O ^fast_commit' makes it writable",
+                (false, _) => "",
+            };
+            let names = unwritable.join(", ");
+            return Some(format!("it has features that cannot be written here: {names}{remedy}"));
         }
         if !self.shape.features.has(HAS_JOURNAL) {
             return Some("it has no journal".to_string());

@@ -2,23 +2,35 @@
 
 use super::Check;
 use crate::fs::ext::format::attributes::{
-    has_sound_block_entries, is_sound, keep_sound_inode_entries, read_block, set_sharers, sharers, sum,
+    has_sound_block_entries, is_sound, keep_sound_inode_entries, read_block, set_sharers, sharers, sum, value_inode,
 };
-use crate::fs::ext::format::inode::Inode;
+use crate::fs::ext::format::features::EXT_ATTR;
+use crate::fs::ext::format::inode::{Inode, flag};
 use crate::fs::volume::VolumeError;
 
 impl Check<'_> {
     /// Checks the attributes of an inode, and returns the blocks that they take.
     pub(super) fn check_attributes(&mut self, number: u32, inode: &mut Inode) -> Result<u64, VolumeError> {
         if let Some(room) = inode.attribute_room() {
-            let bytes = &mut inode.bytes_mut()[room];
-            if let Some(why) = keep_sound_inode_entries(bytes) {
+            if let Some(value) = value_inode(&inode.bytes()[room.clone()])
+                && (1..=self.ext.shape.inodes).contains(&value)
+                && self.inode(value)?.has(flag::ATTRIBUTE_VALUE)
+            {
+                let why = format!("an attribute of inode {number} has its value in inode {value}");
+                self.walk.unknown.get_or_insert(why);
+            } else if let Some(why) = keep_sound_inode_entries(&mut inode.bytes_mut()[room]) {
                 let what = format!("the attributes in inode {number}: {why}");
                 self.found(what, "attributes that can be read are kept");
             }
         }
         let place = inode.attribute_block();
         if place == 0 {
+            return Ok(0);
+        }
+        if !self.ext.shape.features.has(EXT_ATTR) {
+            let what = format!("inode {number} has block {place} of attributes, and the volume has no such feature");
+            self.found(what, "the inode loses these attributes");
+            inode.set_attribute_block(0);
             return Ok(0);
         }
         if let Some(times) = self.walk.attributes.get_mut(&place) {

@@ -5,6 +5,7 @@
 use super::Check;
 use super::index::Index;
 use super::maps::FileMap;
+use super::tree::LOST_AND_FOUND;
 use crate::fs::ext::Ext;
 use crate::fs::ext::blocks::Bytes;
 use crate::fs::ext::format::bytes::{le16, le32, put32};
@@ -80,10 +81,32 @@ impl Check<'_> {
         for entry in Entries::of(block, self.ext.shape.has_checksums(), true) {
             match entry {
                 Ok(entry) => found.push(entry),
-                Err(why) => return (found, Some(why)),
+                Err(why) if !self.ext.shape.has_checksums() => {
+                    return (self.with_those_behind(block, found), Some(why));
+                }
+                Err(why) => {
+                    // A volume that was given checksums later has blocks without room for one.
+                    let whole: Result<Vec<Entry>, String> = Entries::of(block, false, true).collect();
+                    return match whole {
+                        Ok(whole) => (whole, Some("it has no room for its checksum".to_string())),
+                        Err(_) => (self.with_those_behind(block, found), Some(why)),
+                    };
+                }
             }
         }
         (found, None)
+    }
+
+    /// The entries of a chain that breaks off, and those behind the break that name files.
+    fn with_those_behind(&self, block: &[u8], mut found: Vec<Entry>) -> Vec<Entry> {
+        let broken = found.last().map_or(0, |last| last.at + last.length);
+        let can_be = |entry: &Entry| {
+            let name = entry.name(block);
+            let is_name = !name.is_empty() && !name.iter().any(|byte| [0, b'/'].contains(byte));
+            is_name && name != b"." && name != b".." && self.walk.files.contains_key(&entry.inode)
+        };
+        found.extend(entries::behind(block, broken, self.ext.shape.has_checksums()).into_iter().filter(can_be));
+        found
     }
 
     fn directory(&mut self, number: u32) -> Result<(), VolumeError> {
@@ -128,7 +151,7 @@ impl Check<'_> {
             if self.is_directory(name.inode) {
                 self.walk.parents.entry(name.inode).or_default().push(number);
             }
-            if number == ROOT && name.text == b"lost+found" && self.is_directory(name.inode) {
+            if number == ROOT && name.text == LOST_AND_FOUND && self.is_directory(name.inode) {
                 self.walk.lost_and_found = Some(name.inode);
             }
         }
@@ -265,6 +288,11 @@ impl Check<'_> {
             self.found(format!("{title}: '{shown}' cannot be a name"), "the bytes that cannot be are replaced");
             name.text.iter_mut().filter(|byte| [0, b'/'].contains(byte)).for_each(|byte| *byte = b'.');
             reading.must_rewrite = true;
+        }
+        let is_same = |known: &Name| known.text == name.text && known.inode == named;
+        if reading.texts.contains(&name.text) && reading.names.iter().any(is_same) {
+            drop(self, reading, format!("is there twice for inode {named}"));
+            return Ok(());
         }
         if reading.texts.contains(&name.text) {
             self.found(format!("{title}: '{shown}' is there twice"), "the second gets another name");

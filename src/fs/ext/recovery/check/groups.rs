@@ -1,10 +1,14 @@
 //! Group descriptors: the places of bitmaps and inode tables.
 //!
 //! These places do not change after a volume is made, so the copies of the descriptors have them, too. A descriptor whose
-//! own places cannot be takes them from a copy. Its counts are summed up later.
+//! own places cannot be takes them from a copy; if no copy has them, or two groups have the same block, new places are
+//! chosen when all blocks in use are known. Its counts are summed up later.
 
 use super::Check;
+use crate::fs::ext::allocation::bits;
+use crate::fs::ext::error::damaged;
 use crate::fs::ext::format::bytes::le16;
+use crate::fs::ext::format::features::FLEX_BG;
 use crate::fs::ext::format::group::{Descriptor, checksum};
 use crate::fs::ext::format::inode::Inode;
 use crate::fs::volume::VolumeError;
@@ -12,6 +16,8 @@ use std::ops::Range;
 
 /// Copies of a descriptor that are looked at.
 const MOST_COPIES: usize = 3;
+/// The place of what has none.
+pub(super) const UNPLACED: u64 = 0;
 /// Blocks of an inode table that are looked at to tell which of two places is right.
 const SAMPLED: u64 = 8;
 
@@ -40,7 +46,7 @@ impl Check<'_> {
         let shape = &self.ext.shape;
         let (block, at) = shape.place_of_descriptor(group);
         let (stored, is_sound) = self.stored_descriptor(group, block, at)?;
-        let fits = self.fits(&stored);
+        let fits = self.fits(group, &stored);
         let has_sums = shape.checksums.cover_groups();
         let counts_fit = stored.free_inodes <= shape.group_inodes && stored.never_used <= shape.group_inodes;
         if is_sound && fits && counts_fit && has_sums {
@@ -60,13 +66,11 @@ impl Check<'_> {
         let mut mended = match rival {
             Some(copy) => copy,
             None if fits => stored,
+            // Neither it nor a copy says where they are. They get places when all blocks in use are known.
             None => {
                 let what = format!("the descriptor of group {group}: {}", self.misplaced(&stored));
-                self.found(what, "no copy of it can be used: restore the volume from a backup");
-                return Err(crate::fs::ext::error::damaged(
-                    format!("the descriptor of group {group}"),
-                    "neither it nor a copy says where the group's bitmaps and inodes are",
-                ));
+                self.found(what, "what is nowhere gets a new place; inodes of a table that is nowhere are lost");
+                return Ok(self.without_misplaced(group, stored));
             }
         };
         if !is_sound || rival.is_some() || !counts_fit {
@@ -98,12 +102,33 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// True if the places of a descriptor are within the volume.
-    fn fits(&self, descriptor: &Descriptor) -> bool {
+    /// True if the places of a group's descriptor are within the volume; within the group, if the volume has each group
+    /// for itself.
+    fn fits(&self, group: u32, descriptor: &Descriptor) -> bool {
+        let lengths = [1, 1, self.ext.shape.table_blocks()];
+        places(descriptor).into_iter().zip(lengths).all(|(first, count)| self.can_have(group, first, count))
+    }
+
+    fn can_have(&self, group: u32, first: u64, count: u64) -> bool {
         let shape = &self.ext.shape;
-        shape.holds(descriptor.block_bitmap, 1)
-            && shape.holds(descriptor.inode_bitmap, 1)
-            && shape.holds(descriptor.inode_table, shape.table_blocks())
+        let start = shape.group_start(group);
+        let is_own = first >= start && first + count <= start + shape.blocks_of_group(group);
+        shape.holds(first, count) && (is_own || shape.features.has(FLEX_BG))
+    }
+
+    /// A group's descriptor, without the places that cannot be.
+    fn without_misplaced(&self, group: u32, mut descriptor: Descriptor) -> Descriptor {
+        let table_blocks = self.ext.shape.table_blocks();
+        for (place, count) in [
+            (&mut descriptor.block_bitmap, 1),
+            (&mut descriptor.inode_bitmap, 1),
+            (&mut descriptor.inode_table, table_blocks),
+        ] {
+            if !self.can_have(group, *place, count) {
+                *place = UNPLACED;
+            }
+        }
+        Descriptor { flags: 0, never_used: 0, ..descriptor }
     }
 
     fn misplaced(&self, descriptor: &Descriptor) -> String {
@@ -117,7 +142,7 @@ impl Check<'_> {
         for (block, at) in shape.copies_of_descriptor(group).take(MOST_COPIES) {
             let (copy, is_sound) = self.stored_descriptor(group, block, at)?;
             let is_empty = copy == Descriptor::default();
-            if is_sound && !is_empty && self.fits(&copy) {
+            if is_sound && !is_empty && self.fits(group, &copy) {
                 return Ok(Some(copy));
             }
         }
@@ -155,20 +180,103 @@ impl Check<'_> {
         for range in copies {
             self.mark(range);
         }
-        for group in 0..self.groups.len() {
-            let Descriptor { block_bitmap, inode_bitmap, inode_table, .. } = self.groups[group];
-            let table = inode_table..inode_table + self.ext.shape.table_blocks();
-            for range in [block_bitmap..block_bitmap + 1, inode_bitmap..inode_bitmap + 1, table] {
-                if let Some(taken) = self.mark(range).first() {
-                    let block = taken.start;
-                    return Err(crate::fs::ext::error::damaged(
-                        format!("the descriptor of group {group}"),
-                        format!("block {block} of its bitmaps and inodes is another group's, too"),
-                    ));
-                }
-            }
+        for group in 0..self.ext.shape.groups {
+            self.place_table(group);
+            self.place_bitmaps(group);
         }
         Ok(())
+    }
+
+    /// Marks a group's inode table. One in blocks of others moves when all blocks in use are known.
+    fn place_table(&mut self, group: u32) {
+        let first = self.groups[group as usize].inode_table;
+        if first == UNPLACED {
+            return;
+        }
+        let table = first..first + self.ext.shape.table_blocks();
+        let taken = self.mark(table.clone());
+        if let Some(range) = taken.first() {
+            let block = range.start;
+            self.found(format!("block {block} of the inodes of group {group} is in use otherwise"), "they move");
+            table.filter(|block| !taken.iter().any(|range| range.contains(block))).for_each(|block| {
+                self.unmark(block..block + 1);
+            });
+            self.walk.moved_tables.insert(group);
+        }
+    }
+
+    /// Marks a group's bitmaps. One in a block of others gets a new place.
+    fn place_bitmaps(&mut self, group: u32) {
+        let mut descriptor = self.groups[group as usize];
+        for (name, place) in [("block", &mut descriptor.block_bitmap), ("inode", &mut descriptor.inode_bitmap)] {
+            if *place != UNPLACED && !self.mark(*place..*place + 1).is_empty() {
+                let what = format!("block {place}, the {name} bitmap of group {group}, is in use otherwise");
+                self.found(what, "the bitmap gets another block");
+                *place = UNPLACED;
+            }
+        }
+        self.groups[group as usize] = descriptor;
+    }
+
+    /// Gives bitmaps and inode tables without a place one, and moves tables, when all blocks in use are known.
+    pub(super) fn place_missing(&mut self) -> Result<(), VolumeError> {
+        for group in 0..self.ext.shape.groups {
+            let (stored, moves) = (self.groups[group as usize], self.walk.moved_tables.contains(&group));
+            let mut mended = stored;
+            for (name, place) in [("block", &mut mended.block_bitmap), ("inode", &mut mended.inode_bitmap)] {
+                if self.walk.bad_blocks.iter().any(|bad| bad.contains(place)) {
+                    let what = format!("block {place}, the {name} bitmap of group {group}, is a bad block");
+                    self.found(what, "the bitmap gets another block");
+                    *place = UNPLACED;
+                }
+            }
+            if !places(&mended).contains(&UNPLACED) && !moves {
+                continue;
+            }
+            if moves || stored.inode_table == UNPLACED {
+                let blocks = self.ext.shape.table_blocks();
+                mended.inode_table = self.take_run(group, blocks)?;
+                for at in 0..blocks {
+                    let bytes = match stored.inode_table {
+                        UNPLACED => vec![0; self.ext.shape.block_bytes],
+                        from => self.read(from + at)?.to_vec(),
+                    };
+                    self.write(mended.inode_table + at, bytes);
+                }
+            }
+            for place in [&mut mended.block_bitmap, &mut mended.inode_bitmap] {
+                if *place == UNPLACED {
+                    *place = self.take_run(group, 1)?;
+                }
+            }
+            self.groups[group as usize] = mended;
+            self.store_descriptor(group, &mended)?;
+        }
+        Ok(())
+    }
+
+    /// Takes free blocks for a group, side by side: its own, or others if the volume allows that (`flex_bg`).
+    fn take_run(&mut self, group: u32, count: u64) -> Result<u64, VolumeError> {
+        let shape = &self.ext.shape;
+        let start = shape.group_start(group);
+        let own = start..start + shape.blocks_of_group(group);
+        let all = shape.first_data_block..if shape.features.has(FLEX_BG) { shape.blocks } else { 0 };
+        let run = [own, all].into_iter().find_map(|range| {
+            let mut at = range.start as u32;
+            while u64::from(at) + count <= range.end {
+                let first = bits::next_clear(&self.walk.used, at, range.end as u32)?;
+                match bits::next_used(&self.walk.used, first, range.end as u32) {
+                    Some(end) if u64::from(end - first) < count => at = end,
+                    _ => return (u64::from(first) + count <= range.end).then_some(u64::from(first)),
+                }
+            }
+            None
+        });
+        let run = run.ok_or_else(|| {
+            damaged(format!("the descriptor of group {group}"), "no blocks are free for its bitmaps and inodes")
+        })?;
+        self.mark(run..run + count);
+        Ok(run)
     }
 }
 

@@ -1,13 +1,16 @@
 //! Inodes: fields, flags, sizes. An inode that cannot be a file is freed; its names go with it.
 
+use super::directories::DOT;
+use super::groups::UNPLACED;
 use super::{Check, FileEntry, seconds};
 use crate::fs::ext::allocation::bits;
+use crate::fs::ext::format::attributes::has_inline_data;
 use crate::fs::ext::format::bytes::{le16, le32, put16, put32};
-use crate::fs::ext::format::extents::{self, Node};
-use crate::fs::ext::format::features::{HUGE_FILE, WIDE};
+use crate::fs::ext::format::extents::{self, Extent, Node};
+use crate::fs::ext::format::features::{HAS_JOURNAL, HUGE_FILE, IMAGIC, WIDE};
 use crate::fs::ext::format::group::flag as group_flag;
 use crate::fs::ext::format::inode::{Inode, MAP_BYTES, flag};
-use crate::fs::ext::format::shape::ROOT;
+use crate::fs::ext::format::shape::{JOURNAL, ROOT};
 use crate::fs::volume::{FileKind, VolumeError};
 
 /// The extra bytes that the field itself and the checksum take.
@@ -27,7 +30,7 @@ enum Fields {
 
 impl Check<'_> {
     /// The block of an inode in its table, and its first byte there.
-    fn place_of_inode(&self, number: u32) -> (u64, usize) {
+    pub(super) fn place_of_inode(&self, number: u32) -> (u64, usize) {
         let shape = &self.ext.shape;
         let (group, at) = shape.place_of_inode(number);
         let in_block = shape.inodes_of_block();
@@ -37,6 +40,9 @@ impl Check<'_> {
 
     /// Reads an inode.
     pub(super) fn inode(&self, number: u32) -> Result<Inode, VolumeError> {
+        if self.groups[self.ext.shape.place_of_inode(number).0 as usize].inode_table == UNPLACED {
+            return Ok(Inode::empty(self.ext.shape.inode_bytes, 0));
+        }
         let (block, at) = self.place_of_inode(number);
         Ok(Inode::new(&self.read(block)?[at..at + self.ext.shape.inode_bytes]))
     }
@@ -67,12 +73,19 @@ impl Check<'_> {
             (shape.group_inodes, shape.inodes_of_block(), shape.checksums.cover_groups());
         for group in 0..self.ext.shape.groups {
             let descriptor = self.groups[group as usize];
-            if has_flags && descriptor.has(group_flag::NO_INODES) {
+            if has_flags && descriptor.has(group_flag::NO_INODES) || descriptor.inode_table == UNPLACED {
                 continue;
             }
             let count = group_inodes - if has_flags { descriptor.never_used } else { 0 };
             for first in (0..count).step_by(in_block as usize) {
-                let block = self.read(descriptor.inode_table + u64::from(first / in_block))?;
+                let place = descriptor.inode_table + u64::from(first / in_block);
+                if self.walk.bad_blocks.iter().any(|bad| bad.contains(&place)) {
+                    // Nobody knows which inodes are there, so that all of them are in use.
+                    let inodes = group * group_inodes + first;
+                    bits::put(&mut self.walk.used_inodes, inodes..inodes + in_block, true);
+                    continue;
+                }
+                let block = self.read(place)?;
                 if block.iter().all(|byte| *byte == 0) {
                     continue;
                 }
@@ -90,6 +103,7 @@ impl Check<'_> {
         let is_reserved = self.ext.shape.is_reserved(number);
         let sums = self.ext.shape.checksums;
         let has_sum = stored.checksum(number, sums).is_none_or(|sum| sum == stored.said_checksum());
+        // (The inode of bad blocks has a map, but no mode: `uses`.)
         if is_reserved && (stored.mode() == 0 || stored.links() == 0) {
             return Ok(());
         }
@@ -99,6 +113,11 @@ impl Check<'_> {
         let before = self.walk.findings.len();
         let mut inode = stored.clone();
         let fields = if is_reserved { Self::reserved_fields(&inode) } else { self.fields(number, &mut inode) };
+        // A journal that the superblock names may become one again.
+        if number == JOURNAL && !self.ext.shape.features.has(HAS_JOURNAL) && self.ext.shape.journal_inode == 0 {
+            self.found("the journal's inode is in use, and the volume has no journal", "it is freed");
+            return self.free_inode(number);
+        }
         let kind = match fields {
             Fields::File(kind) => kind,
             Fields::Nothing(why) => {
@@ -131,6 +150,10 @@ impl Check<'_> {
         }
         bits::put(&mut self.walk.used_inodes, number - 1..number, true);
         if !is_reserved {
+            // One that is named by its number needs no name, and has no links to count.
+            if inode.has(flag::IMAGIC) {
+                self.walk.numbered.insert(number);
+            }
             self.walk.files.insert(number, FileEntry { kind, links: inode.links() });
         }
         Ok(())
@@ -164,13 +187,24 @@ impl Check<'_> {
 
     /// Mends the fields of an inode in use, but for its map and its attributes.
     fn fields(&mut self, number: u32, inode: &mut Inode) -> Fields {
-        let Some(kind) = inode.kind() else {
+        let Some(mut kind) = inode.kind() else {
             return Fields::Nothing(format!("its mode is {:#o}", inode.mode()));
         };
-        for (bit, what) in [(flag::INLINE, "inline data"), (flag::ENCRYPTED, "encrypted")] {
-            if inode.has(bit) {
-                return Fields::Nothing(format!("it is flagged as {what}, and the volume has no such feature"));
+        if self.is_really_a_directory(number, kind, inode) {
+            self.found(format!("inode {number} is a {kind:?}, and its map begins with a directory"), "it becomes one");
+            kind = FileKind::Directory;
+            inode.set_mode(kind, inode.permissions());
+        }
+        if inode.has(flag::ENCRYPTED) {
+            return Fields::Nothing("it is flagged as encrypted, and the volume has no such feature".to_string());
+        }
+        if inode.has(flag::INLINE) {
+            if inode.attribute_room().is_some_and(|room| has_inline_data(&inode.bytes()[room])) {
+                self.walk.unknown.get_or_insert(format!("inode {number} has its bytes in itself (inline data)"));
             }
+            let what = format!("inode {number} is flagged as inline data, and the volume has no such feature");
+            self.found(what, "the flag is cleared");
+            inode.set_flags(inode.flags() & !flag::INLINE);
         }
         self.extra_bytes(number, inode);
         if inode.deleted() != 0 && !self.orphans.contains(&number) {
@@ -191,6 +225,26 @@ impl Check<'_> {
             inode.set_size(inode.size() & u64::from(u32::MAX));
         }
         Fields::File(kind)
+    }
+
+    /// True if the mode of an inode is that of a device or the like, and the first block of its map begins with its `.` and
+    /// a `..`.
+    fn is_really_a_directory(&self, number: u32, kind: FileKind, inode: &Inode) -> bool {
+        if matches!(kind, FileKind::Regular | FileKind::Directory | FileKind::Symlink) {
+            return false;
+        }
+        let first = match le16(inode.map(), 0) {
+            extents::MAGIC => Extent::read(&inode.map()[extents::HEADER..]).place,
+            _ => u64::from(le32(inode.map(), 0)),
+        };
+        let is_free = self.ext.shape.holds(first, 1) && !self.is_used(first);
+        is_free
+            && self.read(first).is_ok_and(|block| {
+                let begins = |at: usize, name: &[u8]| {
+                    usize::from(block[at + 6]) == name.len() && block[at + 8..].starts_with(name)
+                };
+                begins(0, b".") && le16(&block, 4) == DOT as u16 && le32(&block, 0) == number && begins(DOT, b"..")
+            })
     }
 
     /// The kind of an inode that the volume needs for itself.
@@ -238,7 +292,12 @@ impl Check<'_> {
         let has_extents = inode.has(flag::EXTENTS);
         let is_link_text = kind == FileKind::Symlink && inode.size() < MAP_BYTES as u64 && !root;
         let should_have = match self.ext.shape.has_extents() {
-            false => false,
+            // The volume gets the feature, rather than the file another map.
+            false => {
+                let is_used = has_map && has_extents && root && !is_link_text;
+                self.walk.has_extents |= is_used;
+                is_used
+            }
             true if !has_map || is_link_text => false,
             true if has_extents => root || !self.looks_like_numbers(inode),
             true => root,
@@ -250,9 +309,9 @@ impl Check<'_> {
             set(flag::INDEX, false);
         }
         // Features that no volume has that is repaired here.
-        set(flag::CASEFOLD | flag::IMAGIC, false);
-        if !has_map {
-            set(flag::IMMUTABLE | flag::APPEND_ONLY, false);
+        set(flag::CASEFOLD, false);
+        if !self.ext.shape.features.has(IMAGIC) {
+            set(flag::IMAGIC, false);
         }
         if wanted != inode.flags() {
             let what = format!("inode {number} is a {kind:?} with flags {:#x}", inode.flags());

@@ -2,6 +2,7 @@
 
 use super::Check;
 use super::maps::FileMap;
+use crate::fs::ext::format::features::VERITY;
 use crate::fs::ext::format::inode::{Inode, MAP_BYTES, flag};
 use crate::fs::volume::{FileKind, VolumeError};
 
@@ -18,6 +19,12 @@ impl Check<'_> {
         let size = inode.size();
         match kind {
             FileKind::Directory => {
+                if map.extents.is_empty() && !map.nodes.is_empty() {
+                    let what = format!("inode {number} is a directory of a map without blocks");
+                    self.found(what, "it gets a block, without names");
+                    map.is_damaged = true;
+                    return Ok(Some(map));
+                }
                 if map.extents.is_empty() {
                     let what = format!("inode {number} is a directory without blocks");
                     self.found(what, "it is freed; files that it named get names in lost+found");
@@ -61,10 +68,12 @@ impl Check<'_> {
                 }
             }
             _ => {
-                let longest = self.ext.shape.longest_file(inode.has(flag::EXTENTS));
+                let longest = self.ext.shape.longest_map(inode.has(flag::EXTENTS));
+                self.walk.has_long_files |= size >= 1 << 31;
                 let end = map.last_written().map_or(0, |last| last + 1) * block_bytes;
                 // The last block may begin behind the end by a power cut, but not more of them.
-                let is_short = !self.orphans.contains(&number) && size + block_bytes < end;
+                let has_hashes = inode.has(flag::VERITY) && self.ext.shape.features.has(VERITY);
+                let is_short = !has_hashes && !self.orphans.contains(&number) && size + block_bytes < end;
                 if size > longest || is_short {
                     let what = format!("inode {number} has {size} bytes, and blocks for {end}");
                     self.found(what, "its size is corrected");

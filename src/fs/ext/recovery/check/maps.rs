@@ -10,6 +10,8 @@ use crate::fs::ext::format::inode::{Inode, flag};
 use crate::fs::volume::VolumeError;
 use std::ops::Range;
 
+/// Nodes above a leaf that are followed. More than [`DEEPEST`] are not read by a mount, here and elsewhere.
+const DEEPEST_FOLLOWED: u16 = 16;
 /// Entries that a node may have room for, and does not use.
 const SLACK: u16 = 2;
 
@@ -116,10 +118,15 @@ impl Check<'_> {
     ) -> Result<(), VolumeError> {
         let (magic, count, most, at) = (le16(bytes, 0), le16(bytes, 2), le16(bytes, 4), le16(bytes, 6));
         let room = most_entries(bytes.len(), false) as u16;
-        if magic != MAGIC || at > DEEPEST || depth.is_some_and(|depth| depth != at) {
+        if magic != MAGIC || at > DEEPEST_FOLLOWED || depth.is_some_and(|depth| depth != at) {
             let why = format!("a node has the magic number {magic:#06x} and depth {at}");
             self.map_fault(number, why, map);
             return Ok(());
+        }
+        if at > DEEPEST && depth.is_none() {
+            let what = format!("the map of inode {number}: its depth is {at}, and {DEEPEST} is the most");
+            map.is_damaged = true;
+            self.found(what, "the map is written anew");
         }
         if most > room || most + SLACK < room || count > most || depth.is_some() && at > 0 && count == 0 {
             self.map_fault(number, format!("a node says {count} of {most} entries, and has room for {room}"), map);

@@ -10,6 +10,7 @@
 //! | shared | `rebuilding` | blocks that two files name, maps with damaged nodes: copies and new maps |
 //! | names | `directories`, `index` | blocks of directories, their entries, hashed indexes |
 //! | tree | `tree`, `indexing` | the root, directories and files without a name, `..`, counts of links; indexes of what was written anew |
+//! | uses | `uses` | bad blocks; features that files use and the superblock does not name |
 //! | sums | `sums` | bitmaps, and the counts of groups and of the superblock |
 //!
 //! A mend may lead to faults that an earlier pass finds, so a repair walks until a walk finds nothing. Bitmaps come last:
@@ -28,6 +29,7 @@ mod repair;
 mod reserved;
 mod sums;
 mod tree;
+mod uses;
 
 use crate::fs::ext::Ext;
 use crate::fs::ext::allocation::bits;
@@ -84,6 +86,20 @@ struct Walk {
     /// Directories that were written anew, as lists.
     lists: BTreeSet<u32>,
     lost_and_found: Option<u32>,
+    /// Files that are named by their inodes' numbers.
+    numbered: BTreeSet<u32>,
+    /// Groups whose inode tables lie in blocks of others.
+    moved_tables: BTreeSet<u32>,
+    /// Blocks that the device cannot hold.
+    bad_blocks: Vec<Range<u64>>,
+    /// Why the volume cannot be checked here after all.
+    unknown: Option<String>,
+    /// A file has extents, which the superblock may not say.
+    has_extents: bool,
+    /// A file has 2 GiB or more.
+    has_long_files: bool,
+    /// A directory has more links than its inode can count.
+    has_many_links: bool,
     /// No block before this one is free.
     next_free: u64,
     /// Inodes are in use that the walk has not seen: it begins again.
@@ -169,7 +185,9 @@ impl Check<'_> {
                 ..Walk::default()
             };
             self.place_groups()?;
+            self.place_bad_blocks()?;
             self.inodes()?;
+            self.place_missing()?;
             self.rebuild_maps()?;
             self.directories()?;
             if !self.walk.starts_again {
@@ -178,6 +196,7 @@ impl Check<'_> {
         }
         self.tree()?;
         self.count_links()?;
+        self.features();
         self.sums()
     }
 }

@@ -5,6 +5,9 @@ use super::Check;
 use super::maps::FileMap;
 use crate::fs::ext::format::attributes::set_sharers;
 use crate::fs::ext::format::extents::Extent;
+use crate::fs::ext::format::features::SHARED_BLOCKS;
+use crate::fs::ext::format::inode::flag;
+use crate::fs::ext::format::shape::ROOT;
 use crate::fs::volume::VolumeError;
 use std::ops::Range;
 
@@ -21,6 +24,9 @@ impl Check<'_> {
         }
         for extent in &map.extents {
             taken.extend(self.mark(extent.place..extent.place + u64::from(extent.count)));
+        }
+        if self.ext.shape.features.has(SHARED_BLOCKS) {
+            taken.clear();
         }
         if let Some(first) = taken.first() {
             let count: u64 = taken.iter().map(|range| range.end - range.start).sum();
@@ -85,7 +91,26 @@ impl Check<'_> {
                 }
             }
         }
+        if self.is_directory(number) && kept.extents.is_empty() {
+            return self.put_empty_directory(number);
+        }
         self.put_map(number, &kept)
+    }
+
+    /// Gives a directory without blocks one of no names. The tree tells its parent later.
+    fn put_empty_directory(&mut self, number: u32) -> Result<(), VolumeError> {
+        let Some(place) = self.take_block() else {
+            self.found(format!("no block is free for the directory with inode {number}"), "it is freed");
+            self.walk.files.remove(&number);
+            return self.free_inode(number);
+        };
+        let mut inode = self.inode(number)?;
+        inode.set_flags(inode.flags() & !flag::INDEX);
+        self.put_inode(number, &inode)?;
+        self.put_first_block(number, &inode, place, ROOT)?;
+        let mut map = FileMap::default();
+        map.push(Extent { first: 0, count: 1, place, is_written: true });
+        self.put_map(number, &map)
     }
 
     /// Copies a block to a free one; `None` if no block is free.

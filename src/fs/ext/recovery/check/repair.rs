@@ -13,7 +13,7 @@ use crate::device::{Medium, Monitor};
 use crate::fs::ext::blocks::Bytes;
 use crate::fs::ext::error::{OpenExtError, damaged};
 use crate::fs::ext::format::features::{
-    BIGALLOC, HAS_JOURNAL, JOURNAL_DEV, NEEDS_RECOVERY, ORPHAN_FILE, ORPHAN_PRESENT,
+    BIGALLOC, FAST_COMMIT, HAS_JOURNAL, JOURNAL_DEV, META_BG, NEEDS_RECOVERY, ORPHAN_FILE, ORPHAN_PRESENT, WIDE,
 };
 use crate::fs::ext::format::inode::{Inode, flag};
 use crate::fs::ext::format::log::LogSuperblock;
@@ -44,6 +44,7 @@ const LABEL: Label = Label::first(Cause::Checkpoint, Content::Metadata);
 const COPIES: [u64; 8] = [1, 3, 5, 7, 9, 25, 27, 49];
 /// The copy of the journal's inode in the superblock.
 const JOURNAL_COPY: usize = 268;
+const FIRST_META_GROUP: usize = 260;
 
 impl Ext {
     /// Checks the volume on these devices, and changes nothing.
@@ -51,6 +52,7 @@ impl Ext {
         let task = Task::at(Time::ZERO);
         let mut check = Check::open(&task, below, settings, &Mounting::at(0, 0), false)?;
         check.walk()?;
+        check.known()?;
         Ok(check.walk.findings)
     }
 
@@ -63,6 +65,13 @@ impl Ext {
         let task = Task::at(Time::ZERO);
         let mut check = Check::open(&task, below, settings, mounting, true)?;
         check.walk()?;
+        check.known()?;
+        if let Some(why) = check.unwritable() {
+            return match check.walk.findings.is_empty() {
+                true => Ok(RepairOutcome { repaired: Vec::new(), left: Vec::new() }),
+                false => Err(OpenExtError::Unrepairable(why)),
+            };
+        }
         let repaired = std::mem::take(&mut check.walk.findings);
         let mut left = Vec::new();
         check.free_orphans()?;
@@ -95,6 +104,7 @@ impl<'c> Check<'c> {
             return Err(OpenExtError::JournalDevice(what));
         }
         let (primary, mut findings) = (stored.clone(), Vec::new());
+        let stored = without_empty_meta_groups(stored, &mut findings);
         let superblock = match Shape::of(&stored, media.size_bytes()) {
             Ok(_) => stored,
             Err(why) => {
@@ -106,13 +116,15 @@ impl<'c> Check<'c> {
             }
         };
         let memory = wanted_memory(settings, memory, journal.is_some(), false)?;
-        let mut ext = Ext::on(media, journal, superblock.clone(), settings, mounting)?;
+        let mut ext = match Ext::on(media, journal, superblock.clone(), settings, mounting) {
+            Err(OpenExtError::Unreadable(features)) => {
+                let why = format!("it has features that are not known here: {features}");
+                return Err(OpenExtError::Uncheckable(why));
+            }
+            opened => opened?,
+        };
         ext.take_memory(memory);
         ext.read_only = Some("it is checked".to_string());
-        if ext.shape.blocks > u64::from(u32::MAX) || ext.shape.features.has(BIGALLOC) {
-            let what = "volumes of more than 2^32 blocks, or with bigalloc, are checked by e2fsck";
-            return Err(OpenExtError::Unsupported(what.to_string()));
-        }
         if superblock.state() & state::ERRORS != 0 {
             let what = "the superblock says that errors were found".to_string();
             findings.push(Damage { what, repair: "all structures are checked, and the mark is removed".to_string() });
@@ -121,9 +133,8 @@ impl<'c> Check<'c> {
         let (groups, changed, orphans) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
         let walk = Walk { findings, ..Walk::default() };
         let mut check = Check { ext, task, now, superblock, stored: primary, groups, changed, orphans, walk };
-        if writes {
-            check.refuse_unwritable()?;
-        }
+        check.refuse_uncheckable()?;
+        let writes = writes && check.unwritable().is_none();
         check.replay(writes)?;
         check.load_groups()?;
         check.find_orphans()?;
@@ -466,14 +477,30 @@ impl<'c> Check<'c> {
         Ok(())
     }
 
-    /// Refuses to repair what cannot be written here.
-    fn refuse_unwritable(&self) -> Result<(), OpenExtError> {
-        let unwritable = self.ext.shape.features.unwritable();
-        if unwritable.is_empty() {
+    /// Refuses what a walk would call damaged, although it is sound.
+    fn refuse_uncheckable(&self) -> Result<(), OpenExtError> {
+        let shape = &self.ext.shape;
+        let why = if shape.features.has(BIGALLOC) {
+            "it has clusters (bigalloc)".to_string()
+        } else if shape.blocks > u64::from(u32::MAX) {
+            format!("it has {} blocks, and 2^32 - 1 are the most here", shape.blocks)
+        } else if shape.features.has(FAST_COMMIT) && self.superblock.features().has(NEEDS_RECOVERY) {
+            "its log has fast commits, which are not replayed here".to_string()
+        } else {
             return Ok(());
-        }
-        let what = format!("it has features that cannot be written here: {}: e2fsck repairs it", unwritable.join(", "));
-        Err(OpenExtError::Unsupported(what))
+        };
+        Err(OpenExtError::Uncheckable(why))
+    }
+
+    /// Refuses a volume of which the walk has seen something that is not known here.
+    fn known(&mut self) -> Result<(), OpenExtError> {
+        self.walk.unknown.take().map_or(Ok(()), |why| Err(OpenExtError::Uncheckable(why)))
+    }
+
+    /// Why the volume cannot be repaired here, if so.
+    fn unwritable(&self) -> Option<String> {
+        let unwritable = self.ext.shape.features.unwritable();
+        (!unwritable.is_empty()).then(|| unwritable.join(", "))
     }
 
     /// Writes what was mended.
@@ -509,6 +536,22 @@ impl<'c> Check<'c> {
     }
 }
 
+/// The superblock, without meta groups if their first one is behind the last group: then there are none.
+fn without_empty_meta_groups(mut stored: Superblock, findings: &mut Vec<Damage>) -> Superblock {
+    let first = stored.u32(FIRST_META_GROUP);
+    let groups = u64::from(stored.u32(4).saturating_sub(stored.u32(20))).div_ceil(u64::from(stored.u32(32).max(1)));
+    let each = if stored.features().has(WIDE) { u64::from(stored.u16(254).max(1)) } else { 32 };
+    let last = (groups * each).div_ceil(1024 << stored.u32(24).min(6));
+    if stored.u16(56) == MAGIC && stored.features().has(META_BG) && u64::from(first) > last {
+        let what = format!("the superblock says that meta group {first} is the first, of a volume with {last} of them");
+        findings.push(Damage { what, repair: "the volume has no meta groups".to_string() });
+        stored.set_features(stored.features().without(META_BG));
+        stored.set32(FIRST_META_GROUP, 0);
+        stored.sum();
+    }
+    stored
+}
+
 /// A copy of the superblock that can be used, and its group.
 fn copy_of_superblock(media: &Media, task: &Task<'_>) -> Result<Option<(Superblock, u64)>, VolumeError> {
     for block_bytes in [1024u64, 2048, 4096] {
@@ -520,7 +563,9 @@ fn copy_of_superblock(media: &Media, task: &Task<'_>) -> Result<Option<(Superblo
             let mut bytes = [0; LENGTH];
             media.read(task, at / LENGTH as u64, &mut bytes)?;
             let mut copy = Superblock::new(&bytes);
-            let is_copy = copy.u32(24) == (block_bytes / 1024).ilog2() && u64::from(copy.u16(90)) == group;
+            // Copies of the first revision do not have the number of their group.
+            let is_numbered = u64::from(copy.u16(90)) == group || copy.u32(76) == 0 && copy.u16(90) == 0;
+            let is_copy = copy.u32(24) == (block_bytes / 1024).ilog2() && is_numbered;
             if is_copy && Shape::of(&copy, media.size_bytes()).is_ok() {
                 copy.set16(90, 0);
                 copy.sum();

@@ -59,11 +59,16 @@ impl Check<'_> {
         let (first, count) = (shape.group_start(group), shape.blocks_of_group(group) as u32);
         let first_inode = group * shape.group_inodes;
         let (block_bytes, inode_bytes) = self.ext.bitmap_bytes();
+        let is_last = group + 1 == shape.groups;
+        if is_last && has_flags && stored.has(flag::NO_BLOCKS) {
+            let what = format!("the block bitmap of group {group}, the last one, is said to be unwritten");
+            self.found(what, "it is written");
+        }
         let blocks = Bitmap {
             name: "block",
             place: stored.block_bitmap,
             said_sum: stored.block_bitmap_sum,
-            is_unwritten: has_flags && stored.has(flag::NO_BLOCKS),
+            is_unwritten: has_flags && stored.has(flag::NO_BLOCKS) && !is_last,
             right: part(&self.walk.used, first, count, shape.block_bytes),
             count,
             summed_bytes: block_bytes,
@@ -83,6 +88,9 @@ impl Check<'_> {
         if let Some(sum) = self.bitmap(group, &blocks, &unwritten)? {
             descriptor.flags &= !flag::NO_BLOCKS;
             descriptor.block_bitmap_sum = sum;
+        }
+        if is_last {
+            descriptor.flags &= !flag::NO_BLOCKS;
         }
         if let Some(sum) = self.bitmap(group, &inodes, &part(&[], 0, shape.group_inodes, shape.block_bytes))? {
             descriptor.flags &= !flag::NO_INODES;

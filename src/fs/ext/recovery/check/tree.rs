@@ -11,6 +11,7 @@ use crate::fs::ext::format::shape::ROOT;
 use crate::fs::volume::{FileKind, VolumeError};
 use std::collections::{BTreeMap, BTreeSet};
 
+pub(super) const LOST_AND_FOUND: &[u8] = b"lost+found";
 /// Links of a directory from which on it says one link (`dir_nlink`).
 const MOST_LINKS: u32 = 65_000;
 
@@ -22,6 +23,7 @@ impl Check<'_> {
             if !self.make_directory(ROOT, ROOT, 0o755)? {
                 return Ok(());
             }
+            self.lost_and_found()?;
         }
         self.keep_one_parent()?;
         for number in self.unreachable() {
@@ -34,7 +36,8 @@ impl Check<'_> {
             .iter()
             .filter(|(number, file)| {
                 let named = self.walk.named.get(number).is_some_and(|count| *count > 0);
-                !named && file.kind != FileKind::Directory && !self.orphans.contains(number)
+                let needs_none = self.orphans.contains(number) || self.walk.numbered.contains(number);
+                !named && file.kind != FileKind::Directory && !needs_none
             })
             .map(|(number, _)| *number)
             .collect();
@@ -100,16 +103,16 @@ impl Check<'_> {
 
     /// Gives an inode a name in lost+found.
     fn find_home(&mut self, number: u32, what: String) -> Result<(), VolumeError> {
-        let Some(home) = self.lost_and_found()? else {
-            self.found(what, "there is no room for lost+found: it stays without a name");
-            return Ok(());
+        let (home, title) = match self.lost_and_found()? {
+            Some(home) => (home, "lost+found"),
+            None => (ROOT, "the root, as there is no room for lost+found"),
         };
         // A ring of directories is cut open here.
         if let Some(parent) = self.walk.parents.get(&number).map(|parents| parents[0]) {
             self.remove_name(parent, number)?;
         }
         let name = format!("#{number}");
-        self.found(what, format!("it gets the name '{name}' in lost+found"));
+        self.found(what, format!("it gets the name '{name}' in {title}"));
         self.add_name(home, name.as_bytes(), number)
     }
 
@@ -123,8 +126,18 @@ impl Check<'_> {
         if !self.make_directory(number, ROOT, 0o700)? {
             return Ok(None);
         }
-        self.add_name(ROOT, b"lost+found", number)?;
+        let places = self.directory_places(ROOT)?;
+        let other = self.names_in(&places)?.into_iter().find(|name| name.text == LOST_AND_FOUND);
+        if let Some(other) = &other {
+            self.remove_name(ROOT, other.inode)?;
+        }
+        self.add_name(ROOT, LOST_AND_FOUND, number)?;
         self.walk.lost_and_found = Some(number);
+        if let Some(file) = other.filter(|other| self.walk.files.contains_key(&other.inode)) {
+            let name = format!("#{}", file.inode);
+            self.found("lost+found is a file", format!("it gets the name '{name}' in a directory of that name"));
+            self.add_name(number, name.as_bytes(), file.inode)?;
+        }
         Ok(Some(number))
     }
 
@@ -199,6 +212,10 @@ impl Check<'_> {
         Ok(())
     }
 
+    fn is_indexed(&self, number: u32) -> Result<bool, VolumeError> {
+        Ok(self.inode(number)?.has(flag::INDEX))
+    }
+
     /// Compares the links of inodes with their names.
     pub(super) fn count_links(&mut self) -> Result<(), VolumeError> {
         let all: Vec<(u32, FileEntry)> = self.walk.files.iter().map(|(number, file)| (*number, *file)).collect();
@@ -206,7 +223,11 @@ impl Check<'_> {
             let named = self.walk.named.get(&number).copied().unwrap_or(0);
             let is_uncounted = file.kind == FileKind::Directory && named > MOST_LINKS;
             let right = if is_uncounted { 1 } else { named };
-            if right == u32::from(file.links) || self.orphans.contains(&number) && named == 0 {
+            self.walk.has_many_links |= is_uncounted;
+            // A directory that had too many to count keeps 1 when it has fewer.
+            let is_kept =
+                file.kind == FileKind::Directory && file.links == 1 && named > 1 && self.is_indexed(number)?;
+            if is_kept || right == u32::from(file.links) || self.orphans.contains(&number) && named == 0 {
                 continue;
             }
             // A file that found no room in lost+found.
