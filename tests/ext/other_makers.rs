@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 const MIB: u64 = 1 << 20;
 
-/// What this program says of a volume: the number of findings, or why it cannot be checked.
+/// The number of findings of this program, or why it cannot check the volume.
 fn checked(image: &Image) -> Result<usize, String> {
     let path = Path::read(&format!("ext/conv:image={}", image.text())).unwrap();
     match check_file_system(&path) {
