@@ -18,6 +18,7 @@ pub const VOLUMES: [&str; 8] = [
     "sfs:segment=256K,fsync=checkpoint/cache:size=1M/conv:size=64M",
     "ext/conv:size=64M,timing=off",
     "ext:data=journal/conv:size=64M,timing=off",
+    "ext:memory=37M,cache=1M,page-cache=0,dirty=1M/conv:size=64M,timing=off",
     "ext/conv:size=64M,timing=off+conv:size=16M,timing=off",
     "ext:data=journal/conv:size=64M,timing=off+cache:size=1M/conv:size=16M",
 ];

@@ -9,7 +9,7 @@
 
 use crate::device::Arena;
 use rustc_hash::FxHashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// The bytes of a block, as they were when they were asked for.
@@ -41,6 +41,9 @@ pub struct Blocks {
     shards: Vec<Mutex<Shard>>,
     /// The most that each part keeps of what need not stay.
     most: usize,
+    /// Blocks that stay, and how many may.
+    staying: AtomicUsize,
+    most_staying: usize,
     clock: AtomicU64,
     /// The memory of blocks that change, if a monitor keeps it.
     arena: OnceLock<Arc<Arena>>,
@@ -51,12 +54,15 @@ pub struct Blocks {
 pub struct Before(u64);
 
 impl Blocks {
-    /// Room for so many; `None`: all stay.
-    pub fn new(most: Option<usize>) -> Blocks {
+    /// Room for so many; `None`: all stay. `most_staying`: of those that are changed, or wait to be written home, so many
+    /// are too many.
+    pub fn new(most: Option<usize>, most_staying: usize) -> Blocks {
         let most = most.map_or(usize::MAX, |most| (most / SHARDS).max(16));
         Blocks {
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
             most,
+            staying: AtomicUsize::new(0),
+            most_staying,
             clock: AtomicU64::new(0),
             arena: OnceLock::new(),
         }
@@ -100,7 +106,7 @@ impl Blocks {
             return None;
         }
         let used = self.tick();
-        shard.put(block, Entry { bytes: bytes.clone(), used, version: 0, stays: false });
+        self.put_in(&mut shard, block, Entry { bytes: bytes.clone(), used, version: 0, stays: false });
         shard.trim(self.most);
         Some(bytes)
     }
@@ -109,7 +115,7 @@ impl Blocks {
     pub fn put(&self, block: u64, bytes: Bytes) {
         let used = self.tick();
         let mut shard = self.shard(block);
-        shard.put(block, Entry { bytes, used, version: 0, stays: false });
+        self.put_in(&mut shard, block, Entry { bytes, used, version: 0, stays: false });
         shard.trim(self.most);
     }
 
@@ -128,11 +134,11 @@ impl Blocks {
             place.copy_from_slice(bytes);
             let was_idle = !std::mem::replace(&mut entry.stays, true);
             (entry.used, entry.version) = (used, used);
-            shard.idle -= usize::from(was_idle);
+            self.stay(&mut shard, was_idle);
             return;
         }
         let bytes = Bytes::copy_of(bytes, self.arena.get());
-        shard.put(block, Entry { bytes, used, version: used, stays: true });
+        self.put_in(&mut shard, block, Entry { bytes, used, version: used, stays: true });
     }
 
     /// Changes a block that is there. It stays until it is released. False if it is not there.
@@ -143,7 +149,7 @@ impl Blocks {
         entry.used = self.tick();
         entry.version = entry.used;
         change(entry.bytes.make_mut(self.arena.get()));
-        shard.idle -= usize::from(was_idle);
+        self.stay(&mut shard, was_idle);
         true
     }
 
@@ -163,7 +169,7 @@ impl Blocks {
         if let Some(entry) = shard.blocks.get_mut(&block).filter(|entry| entry.version <= version)
             && std::mem::replace(&mut entry.stays, false)
         {
-            shard.idle += 1;
+            self.stay_no_more(&mut shard);
         }
         shard.trim(self.most);
     }
@@ -174,7 +180,7 @@ impl Blocks {
         if let Some(entry) = shard.blocks.get_mut(&block)
             && std::mem::replace(&mut entry.stays, false)
         {
-            shard.idle += 1;
+            self.stay_no_more(&mut shard);
         }
         shard.trim(self.most);
     }
@@ -183,24 +189,51 @@ impl Blocks {
     pub fn forget(&self, block: u64) {
         let mut shard = self.shard(block);
         let was = shard.blocks.remove(&block);
-        shard.idle -= usize::from(was.is_some_and(|entry| !entry.stays));
+        self.is_gone(&mut shard, was);
         shard.left += 1;
     }
 
-    /// The number of blocks in memory.
-    #[cfg(test)]
-    fn len(&self) -> usize {
-        self.shards.iter().map(|shard| shard.lock().unwrap().blocks.len()).sum()
+    fn put_in(&self, shard: &mut Shard, block: u64, entry: Entry) {
+        shard.idle += usize::from(!entry.stays);
+        self.staying.fetch_add(usize::from(entry.stays), Ordering::Relaxed);
+        let was = shard.blocks.insert(block, entry);
+        self.is_gone(shard, was);
+    }
+
+    fn is_gone(&self, shard: &mut Shard, was: Option<Entry>) {
+        match was {
+            Some(entry) if entry.stays => drop(self.staying.fetch_sub(1, Ordering::Relaxed)),
+            Some(_) => shard.idle -= 1,
+            None => {}
+        }
+    }
+
+    /// A block stays from now on, which needed not before, if so.
+    fn stay(&self, shard: &mut Shard, was_idle: bool) {
+        if was_idle {
+            shard.idle -= 1;
+            self.staying.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn stay_no_more(&self, shard: &mut Shard) {
+        shard.idle += 1;
+        self.staying.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// True if more stay than this part of what may.
+    pub fn stay_beyond(&self, part: usize) -> bool {
+        self.staying.load(Ordering::Relaxed) > self.most_staying / part
+    }
+
+    /// The number of blocks in memory, and of those that stay.
+    pub fn counts(&self) -> (u64, u64) {
+        let all: usize = (0..SHARDS as u64).map(|shard| self.shard(shard).blocks.len()).sum();
+        (all as u64, self.staying.load(Ordering::Relaxed) as u64)
     }
 }
 
 impl Shard {
-    fn put(&mut self, block: u64, entry: Entry) {
-        self.idle += usize::from(!entry.stays);
-        let was = self.blocks.insert(block, entry);
-        self.idle -= usize::from(was.is_some_and(|entry| !entry.stays));
-    }
-
     /// Lets a quarter of what need not stay go, the longest unused first, if there is too much.
     fn trim(&mut self, most: usize) {
         let stay = self.blocks.len() - self.idle;
@@ -235,7 +268,7 @@ mod tests {
 
     #[test]
     fn who_reads_a_block_keeps_what_it_was_while_it_changes() {
-        let blocks = Blocks::new(None);
+        let blocks = Blocks::new(None, usize::MAX);
         insert(&blocks, 3);
         let before = blocks.get(3).ok().unwrap();
         assert!(blocks.change(3, |bytes| bytes[0] = 9) && !blocks.change(4, |_| ()));
@@ -244,11 +277,11 @@ mod tests {
 
     #[test]
     fn what_is_changed_stays_and_the_rest_is_bounded() {
-        let blocks = Blocks::new(Some(SHARDS * 16));
+        let blocks = Blocks::new(Some(SHARDS * 16), usize::MAX);
         (0..64).for_each(|block| insert(&blocks, block));
         (0..64).for_each(|block| assert!(blocks.change(block, |bytes| bytes[1] = 7)));
         (64..10_000).for_each(|block| insert(&blocks, block));
-        assert!(blocks.len() <= SHARDS * 17 + 64, "{}", blocks.len());
+        assert!(blocks.counts().0 <= (SHARDS * 17 + 64) as u64, "{}", blocks.counts().0);
         assert!((0..64).all(|block| blocks.get(block).is_ok_and(|bytes| bytes[1] == 7)));
         (0..64).for_each(|block| blocks.release(block));
         (10_000..20_000).for_each(|block| insert(&blocks, block));
@@ -259,22 +292,23 @@ mod tests {
     /// to change it read it again without end.
     #[test]
     fn a_block_that_was_read_can_be_changed_when_those_that_stay_take_all_of_the_room() {
-        let blocks = Blocks::new(Some(SHARDS * 16));
+        let blocks = Blocks::new(Some(SHARDS * 16), usize::MAX);
         (0..64 * SHARDS as u64).for_each(|block| blocks.set(block, &[1; 4]));
         for block in 10_000..20_000 {
             insert(&blocks, block);
             assert!(block % 5 > 0 || blocks.change(block, |bytes| bytes[1] = 7), "{block}");
         }
-        assert!(blocks.len() <= 64 * SHARDS + 2000 + 5 * SHARDS, "{}", blocks.len());
+        assert!(blocks.counts().0 <= (64 * SHARDS + 2000 + 5 * SHARDS) as u64, "{}", blocks.counts().0);
         (0..20_000).for_each(|block| blocks.release(block));
-        assert!(blocks.len() <= SHARDS * 16, "{}", blocks.len());
+        assert!(blocks.counts().0 <= SHARDS as u64 * 16, "{}", blocks.counts().0);
         (0..20_000).for_each(|block| blocks.forget(block));
         assert!(blocks.shards.iter().all(|shard| shard.lock().unwrap().idle == 0));
+        assert_eq!(blocks.counts(), (0, 0));
     }
 
     #[test]
     fn what_was_read_before_a_block_left_is_not_taken_for_the_newest() {
-        let blocks = Blocks::new(None);
+        let blocks = Blocks::new(None, usize::MAX);
         let before = blocks.get(3).err().unwrap();
         blocks.set(3, &[9; 4]);
         blocks.forget(3);

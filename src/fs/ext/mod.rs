@@ -7,6 +7,7 @@
 //! | `format` | what lies on the medium |
 //! | `media` | the device below, in blocks of the volume |
 //! | `blocks` | blocks in memory |
+//! | `memory` | the bound of what is in memory, and its shares |
 //! | `journal` | transactions, and the log that stores them |
 //! | `journal_device` | a device that the journal has for itself: made, and found |
 //! | `files` | inodes, maps, bytes, extended attributes |
@@ -28,6 +29,7 @@ mod journal;
 mod journal_device;
 mod make;
 mod media;
+mod memory;
 mod names;
 mod recovery;
 mod settings;
@@ -36,6 +38,7 @@ mod syncing;
 mod volume;
 
 pub use error::OpenExtError;
+pub use memory::MemoryUse;
 pub use settings::{DataMode, ExtSettings, KIND};
 
 use super::volume::{Damage, Timestamp, VolumeError};
@@ -56,12 +59,15 @@ use format::shape::Shape;
 use journal::{Handle, Journal};
 use media::JournalMemory;
 use media::Media;
+use memory::Shares;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
 /// A mounted volume.
 pub struct Ext {
     settings: ExtSettings,
+    /// What may be in memory.
+    shares: Shares,
     media: Arc<Media>,
     /// The device that the journal has for itself.
     journal_media: Option<Arc<Media>>,
@@ -268,14 +274,22 @@ impl Ext {
                 Err(before) => before,
             };
             let inode = self.read_inode(task, number)?;
-            if inode.links() == 0 {
+            // Without a name, one that is held is in use.
+            let is_orphan = inode.links() == 0;
+            if is_orphan && !self.is_orphan(task, number) {
                 return Err(VolumeError::NotFound);
             }
             self.check_inode(number, &inode)?;
-            if let Some(node) = self.nodes.insert(File::new(number, inode), before) {
+            let file = File { is_orphan, ..File::new(number, inode) };
+            if let Some(node) = self.nodes.insert(file, before) {
                 return Ok(node);
             }
         }
+    }
+
+    /// True if a file is in the list of orphans.
+    fn is_orphan(&self, task: &Task<'_>, number: u32) -> bool {
+        self.head.enter(task).orphans.has(number)
     }
 
     /// Refuses an inode that no file can have.

@@ -45,6 +45,12 @@ pub static KIND: Kind = Kind {
             about: "a file that is read in sequence is read so far ahead into the page cache",
         },
         OptionKind {
+            name: "memory",
+            values: Values::Size(16 << 20, 1 << 40),
+            default: "",
+            about: "maximum memory of a mounted volume, including dirty=, cache= and page-cache= (not set: half the memory of the machine or the cgroup)",
+        },
+        OptionKind {
             name: "block",
             values: Values::Size(1 << 10, 4 << 10),
             default: "4K",
@@ -157,6 +163,8 @@ pub struct ExtSettings {
     pub page_cache_bytes: u64,
     /// The largest readahead, in bytes.
     pub readahead_bytes: u64,
+    /// Maximum memory of a volume in bytes; `None`: the machine's share. A volume of stamps has none.
+    pub memory_bytes: Option<u64>,
     /// Bytes of a block of a new volume.
     pub block_bytes: u64,
     /// Bytes of the journal of a new volume; `None` for what suits its size.
@@ -204,6 +212,7 @@ impl ExtSettings {
             cache_bytes: settings.size("cache"),
             page_cache_bytes: settings.size("page-cache"),
             readahead_bytes: settings.size("readahead"),
+            memory_bytes: settings.is_set("memory").then(|| settings.size("memory")),
             block_bytes,
             journal_bytes: settings.is_set("journal-size").then(|| settings.size("journal-size")),
             // Written out, they would be given when the text is read again.

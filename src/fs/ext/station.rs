@@ -19,7 +19,11 @@ impl VolumeSettings for ExtSettings {
     }
 
     fn refuses_simulation(&self) -> Option<&'static str> {
-        (self.block_bytes != BLOCK_BYTES).then_some("a stamp stands for a block of 4K: leave block= away")
+        match self.memory_bytes {
+            Some(_) => Some("a simulation keeps all metadata in memory, as stamps cannot be read back: omit memory="),
+            None if self.block_bytes != BLOCK_BYTES => Some("a stamp stands for a block of 4K: leave block= away"),
+            None => None,
+        }
     }
 
     fn create(&self, below: Vec<Medium>, mounting: &Mounting) -> Result<Arc<dyn Volume>, VolumeFault> {

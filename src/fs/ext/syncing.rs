@@ -98,15 +98,22 @@ impl Ext {
 
     /// Writes out pieces of the files that wait longest, as long as too much waits: the writer waits for that.
     pub fn relieve(&self, task: &Task<'_>) -> Result<(), VolumeError> {
-        while self.waiting.bytes() > self.settings.dirty_bytes && self.waiting.first().is_some() {
+        while self.waits_beyond(1) {
             self.write_oldest(task)?;
         }
         Ok(())
     }
 
+    /// True if more waits than this part of what may.
+    fn waits_beyond(&self, part: u64) -> bool {
+        let count = self.waiting.count();
+        let is_much = self.waiting.bytes() > self.shares.dirty / part;
+        count > 0 && (is_much || count > self.shares.waiting_count() / part as usize)
+    }
+
     /// True if half of what may wait does: it is written out in the background, so that no writer comes to wait.
     fn half_waits(&self) -> bool {
-        self.waiting.bytes() > self.settings.dirty_bytes / 2 && self.waiting.first().is_some()
+        self.waits_beyond(2)
     }
 
     /// A piece of the background work that is due, and when there will be more.
@@ -150,8 +157,9 @@ impl Ext {
             if let Some(why) = journal.common().aborted() {
                 return Err(VolumeError::ReadOnly(why));
             }
-            for node in self.nodes.held() {
-                self.free_held_orphan(task, &node)?;
+            let orphans = self.head.enter(task).orphans.all();
+            for number in orphans {
+                self.free_held_orphan(task, &*self.node(task, number)?)?;
             }
             self.write_out_all(task)?;
             journal.end(task)?;

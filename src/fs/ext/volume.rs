@@ -101,7 +101,7 @@ impl Ext {
             return Err(VolumeError::NotFound);
         }
         if hold == Hold::Yes && number_of(node.number) != InodeNumber::ROOT {
-            node.hold(1);
+            self.nodes.hold(node.number);
         }
         Ok(file.attributes(self.shape.block_bytes))
     }
@@ -131,6 +131,22 @@ impl Ext {
         let altered = beside.and_then(|()| alter(file));
         self.note_waiting(task, &node, file);
         altered
+    }
+
+    /// Changes what the rule says.
+    fn change_file(&self, task: &Task<'_>, inode: InodeNumber, rule: ChangeRule) -> Result<Attributes, VolumeError> {
+        let node = self.node(task, inode_of(inode)?)?;
+        let mut gates = Gates::new(self);
+        gates.enter(task, &node)?;
+        let change = rule(&mut Seen { ext: self, task, gates: &gates })?;
+        let file = gates.get_mut(node.number);
+        if let Some(change) = change {
+            self.check_writable()?;
+            let changed = self.apply(task, file, &change);
+            self.note_waiting(task, &node, file);
+            changed?;
+        }
+        Ok(file.attributes(self.shape.block_bytes))
     }
 
     /// Keeps in mind that a file waits, if it does.
@@ -196,18 +212,9 @@ impl Volume for Ext {
 
     fn change(&self, call: &Call, inode: InodeNumber, rule: ChangeRule) -> Result<Attributes, VolumeError> {
         self.turn(call, steps::CHANGE, |task| {
-            let node = self.node(task, inode_of(inode)?)?;
-            let mut gates = Gates::new(self);
-            gates.enter(task, &node)?;
-            let change = rule(&mut Seen { ext: self, task, gates: &gates })?;
-            let file = gates.get_mut(node.number);
-            if let Some(change) = change {
-                self.check_writable()?;
-                let changed = self.apply(task, file, &change);
-                self.note_waiting(task, &node, file);
-                changed?;
-            }
-            Ok(file.attributes(self.shape.block_bytes))
+            let attributes = self.change_file(task, inode, rule)?;
+            self.relieve(task)?;
+            Ok(attributes)
         })
     }
 
@@ -320,7 +327,7 @@ impl Volume for Ext {
                     };
                     if !take(&FullEntry { entry: told(taken), attributes }) {
                         if held == Hold::Yes {
-                            node.let_go(1);
+                            self.nodes.let_go(node.number, 1);
                         }
                         return Ok(times);
                     }
@@ -380,7 +387,8 @@ impl Volume for Ext {
                 self.allocate_range(task, file, (offset, length), how)?;
                 file.was_written(self.wall(task.now()));
                 Ok(())
-            })
+            })?;
+            self.relieve(task)
         })
     }
 
@@ -420,17 +428,16 @@ impl Volume for Ext {
             return Ok(());
         }
         self.turn(call, steps::LOOK, |task| {
-            let Ok(node) = self.nodes.get(inode_of(inode)?) else { return Ok(()) };
-            if !node.let_go(times) {
+            let number = inode_of(inode)?;
+            if !self.nodes.let_go(number, times) || !self.is_orphan(task, number) {
                 return Ok(());
             }
-            let is_gone = node.gate.read(task).inode.links() == 0;
-            if is_gone {
+            match self.node(task, number) {
                 // Another may hold it again meanwhile: then it stays.
-                let mut file = self.enter_alone(task, &node);
-                self.free_if_gone(task, &node, &mut file)?;
+                Ok(node) => self.free_if_gone(task, &mut self.enter_alone(task, &node)),
+                Err(VolumeError::NotFound) => Ok(()),
+                Err(error) => Err(error),
             }
-            Ok(())
         })
     }
 

@@ -2,14 +2,14 @@
 
 use super::placing::MAP_BLOCKS;
 use crate::fs::ext::Ext;
-use crate::fs::ext::files::node::{File, Node};
+use crate::fs::ext::files::node::File;
 use crate::fs::volume::{FileKind, VolumeError};
 use crate::task::Task;
 
 impl Ext {
     /// Frees a file that is an orphan, if nobody holds it. The task is behind its gate.
-    pub fn free_if_gone(&self, task: &Task<'_>, node: &Node, file: &mut File) -> Result<(), VolumeError> {
-        if file.inode.links() > 0 || file.is_freed || node.is_held() {
+    pub fn free_if_gone(&self, task: &Task<'_>, file: &mut File) -> Result<(), VolumeError> {
+        if file.inode.links() > 0 || file.is_freed || self.nodes.is_held(file.number) {
             return Ok(());
         }
         self.free_file(task, file)

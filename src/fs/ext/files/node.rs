@@ -1,9 +1,14 @@
 //! Inodes in memory, each behind its gate.
+//!
+//! One that is in the table as it is in memory can be read again. When there are too many, those leave that were not used
+//! since the last eviction (second chance), or all if that is not enough. References are counted apart: the
+//! kernel may know millions of inodes.
 
 use crate::fs::ext::blocks::Bytes;
 use crate::fs::ext::format::inode::{Inode, Stamp};
 use crate::fs::ext::format::shape::ROOT;
 use crate::fs::ext::journal::TransactionId;
+use crate::fs::references::ReferenceCounts;
 use crate::fs::volume::{Attributes, FileKind, InodeNumber, Times, VolumeError};
 use crate::task::{Gate, SharedGate};
 use rustc_hash::FxHashMap;
@@ -12,8 +17,8 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Inodes that come into memory, at the least, before the next look for those that need not stay.
-const ROOM: usize = 8192;
+/// Bytes of an inode in memory: the node, the inode, their entries in tables, and the first pages that wait.
+pub const NODE_BYTES: u64 = size_of::<Node>() as u64 + 256 + 11 * size_of::<(u64, Page)>() as u64 + 96;
 
 /// The inode of a volume's number: the root has 1 there, and 2 here.
 pub fn inode_of(number: InodeNumber) -> Result<u32, VolumeError> {
@@ -182,50 +187,44 @@ impl File {
 pub struct Node {
     pub number: u32,
     pub gate: SharedGate<File>,
-    /// Holds on it, and one more while something of it waits to be written or it is an orphan.
-    held: AtomicU64,
-    stays: AtomicBool,
+    /// It is in the list of files that wait.
+    waits: AtomicBool,
+    /// It was used since the last eviction.
+    is_used: AtomicBool,
 }
 
 impl Node {
-    pub fn hold(&self, times: u64) {
-        self.held.fetch_add(times, Ordering::SeqCst);
+    /// It is in the list of files that wait, or not.
+    pub fn set_waits(&self, waits: bool) {
+        self.waits.store(waits, Ordering::SeqCst);
     }
 
-    /// Lets it go. True if nobody holds it any more.
-    pub fn let_go(&self, times: u64) -> bool {
-        let subtract = |held: u64| Some(held.saturating_sub(times));
-        let before = self.held.fetch_update(Ordering::SeqCst, Ordering::SeqCst, subtract);
-        before.is_ok_and(|before| before <= times)
-    }
-
-    pub fn is_held(&self) -> bool {
-        self.held.load(Ordering::SeqCst) > 0
-    }
-
-    /// It must stay in memory, or need not.
-    pub fn set_stays(&self, stays: bool) {
-        self.stays.store(stays, Ordering::SeqCst);
-    }
-
-    fn is_idle(&self) -> bool {
-        !self.is_held() && !self.stays.load(Ordering::SeqCst)
+    /// True if it is in the table as it is here.
+    fn is_clean(&mut self) -> bool {
+        let waits = *self.waits.get_mut();
+        let file = self.gate.get_mut();
+        // One that is being cut off knows itself that it is an orphan.
+        let is_cut_off = file.is_orphan && file.inode.links() > 0;
+        !waits && !file.is_unstored && file.pages.is_empty() && !is_cut_off
     }
 }
 
 /// All inodes in memory.
-#[derive(Default)]
 pub struct Nodes {
     table: Mutex<Table>,
 }
 
-#[derive(Default)]
 struct Table {
     nodes: FxHashMap<u32, Arc<Node>>,
+    held: ReferenceCounts,
     /// Inodes that have left: whoever read one before reads again.
     left: u64,
-    /// Inodes that stayed at the last look.
-    stayed: usize,
+    /// The last transaction that one of them was changed in.
+    changed_in: Option<TransactionId>,
+    /// The most clean ones.
+    most: usize,
+    /// The number of inodes that begins an eviction.
+    evict_at: usize,
 }
 
 /// Shows which inodes had left when a read began.
@@ -233,6 +232,19 @@ struct Table {
 pub struct Before(u64);
 
 impl Nodes {
+    /// Keeps at most so many clean inodes.
+    pub fn new(most: usize) -> Nodes {
+        let table = Table {
+            nodes: FxHashMap::default(),
+            held: ReferenceCounts::default(),
+            left: 0,
+            changed_in: None,
+            most,
+            evict_at: most,
+        };
+        Nodes { table: Mutex::new(table) }
+    }
+
     fn table(&self) -> MutexGuard<'_, Table> {
         // Nothing within can panic and leave a half behind.
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
@@ -241,16 +253,23 @@ impl Nodes {
     /// An inode that is there, or the state to insert one with.
     pub fn get(&self, number: u32) -> Result<Arc<Node>, Before> {
         let table = self.table();
-        table.nodes.get(&number).map(Arc::clone).ok_or(Before(table.left))
+        let node = table.nodes.get(&number).ok_or(Before(table.left))?;
+        node.is_used.store(true, Ordering::Relaxed);
+        Ok(Arc::clone(node))
     }
 
     /// Keeps an inode that was read, unless somebody else has; `None` if it may be old.
-    pub fn insert(&self, file: File, before: Before) -> Option<Arc<Node>> {
+    pub fn insert(&self, mut file: File, before: Before) -> Option<Arc<Node>> {
         let mut table = self.table();
         if let Some(node) = table.nodes.get(&file.number) {
             return Some(Arc::clone(node));
         }
-        (table.left == before.0).then(|| table.add(file))
+        if table.left != before.0 {
+            return None;
+        }
+        // It may have been changed by then, and a sync has to wait for that.
+        (file.changed_in, file.needed_in) = (table.changed_in, table.changed_in);
+        Some(table.add(file))
     }
 
     /// Adds the inode of a new file.
@@ -265,27 +284,65 @@ impl Nodes {
         table.left += 1;
     }
 
-    /// All inodes that must stay in memory.
-    pub fn held(&self) -> Vec<Arc<Node>> {
-        self.table().nodes.values().filter(|node| !node.is_idle()).map(Arc::clone).collect()
+    /// The number of inodes in memory.
+    pub fn len(&self) -> usize {
+        self.table().nodes.len()
+    }
+
+    /// Takes a reference to an inode, which then exists even without a name. The task is behind its gate.
+    pub fn hold(&self, number: u32) {
+        self.table().held.add(number.into(), 1);
+    }
+
+    /// Drops `times` references to an inode. True if none is left.
+    pub fn let_go(&self, number: u32, times: u64) -> bool {
+        self.table().held.take(number.into(), times)
+    }
+
+    pub fn is_held(&self, number: u32) -> bool {
+        self.table().held.count(number.into()) > 0
     }
 }
 
 impl Table {
     fn add(&mut self, file: File) -> Arc<Node> {
-        // The kernel may hold any number of them: a look at all of them comes after an eighth as many are new.
-        if self.nodes.len() >= self.stayed + (self.stayed / 8).max(ROOM) {
-            let before = self.nodes.len();
-            // Who has an inode besides the table may be about to hold it.
-            self.nodes.retain(|_, node| !node.is_idle() || Arc::strong_count(node) > 1);
-            self.stayed = self.nodes.len();
-            self.left += (before - self.stayed) as u64;
-        }
+        self.evict();
         let number = file.number;
         let gate = SharedGate::new("inode", file);
-        let node = Arc::new(Node { number, gate, held: AtomicU64::new(0), stays: AtomicBool::new(false) });
+        let node = Arc::new(Node { number, gate, waits: AtomicBool::new(false), is_used: AtomicBool::new(false) });
         self.nodes.insert(number, Arc::clone(&node));
         node
+    }
+
+    /// Lets clean inodes go if there are too many.
+    fn evict(&mut self) {
+        if self.nodes.len() < self.evict_at {
+            return;
+        }
+        let before = self.nodes.len();
+        for only_unused in [true, false] {
+            if self.nodes.len() > self.most / 2 {
+                let changed_in = &mut self.changed_in;
+                self.nodes.retain(|_, node| {
+                    if only_unused && node.is_used.swap(false, Ordering::Relaxed) {
+                        return true;
+                    }
+                    // Who has it besides the table may be about to change it.
+                    let Some(node) = Arc::get_mut(node) else { return true };
+                    if !node.is_clean() {
+                        return true;
+                    }
+                    let changed = node.gate.get_mut().changed_in;
+                    if changed.is_some_and(|id| changed_in.is_none_or(|last| id.is_after(last))) {
+                        *changed_in = changed;
+                    }
+                    false
+                });
+            }
+        }
+        self.left += (before - self.nodes.len()) as u64;
+        // The next eviction comes when at least as many were added as have left.
+        self.evict_at = self.nodes.len() + (self.most / 2).max(1);
     }
 }
 
@@ -293,18 +350,53 @@ impl Table {
 mod tests {
     use super::*;
 
+    const MOST: usize = 64;
+
+    fn file(number: u32) -> File {
+        File::new(number, Inode::new(&[0; 256]))
+    }
+
+    /// Each inode that the kernel knew stayed in memory: a million files took 800 MiB.
     #[test]
-    fn inodes_that_nobody_holds_leave_memory_and_the_others_stay() {
-        let nodes = Nodes::default();
-        let file = |number| File::new(number, Inode::new(&[0; 256]));
-        let count = 20 * ROOM as u32;
-        let held = |number| number % 4 == 0;
+    fn clean_inodes_leave_memory_though_they_are_held_and_the_others_stay() {
+        let nodes = Nodes::new(MOST);
+        let count = 100 * MOST as u32;
+        let in_use = nodes.add(file(count + 1));
         for number in 1..=count {
             let node = nodes.add(file(number));
-            node.hold(u64::from(held(number)));
+            nodes.hold(number);
+            node.set_waits(number.is_multiple_of(400));
+            assert!(nodes.len() <= MOST + 1 + number as usize / 400, "{} inodes", nodes.len());
         }
-        assert!((1..=count).filter(|number| held(*number)).all(|number| nodes.get(number).is_ok()));
-        let idle = (1..=count).filter(|number| !held(*number) && nodes.get(*number).is_ok()).count();
-        assert!(idle <= ROOM, "{idle} need not be there");
+        assert!((400..=count).step_by(400).all(|number| nodes.get(number).is_ok()));
+        assert!(nodes.get(count + 1).is_ok_and(|node| Arc::ptr_eq(&node, &in_use)));
+        assert!(nodes.get(1).is_err() && nodes.is_held(1));
+        assert!(nodes.let_go(1, 1) && !nodes.is_held(1));
+    }
+
+    #[test]
+    fn an_inode_that_is_used_stays_longer_than_those_that_are_not() {
+        let nodes = Nodes::new(MOST);
+        nodes.add(file(1));
+        for number in 2..1000 {
+            nodes.add(file(number));
+            assert!(nodes.get(1).is_ok(), "{number}");
+        }
+    }
+
+    /// An inode that had left and came back knew of no change: its fsync did not wait for the commit.
+    #[test]
+    fn an_inode_that_has_left_is_as_new_as_the_last_transaction_when_it_comes_back() {
+        let nodes = Nodes::new(MOST);
+        for number in 1..=2 {
+            nodes.add(File { changed_in: Some(TransactionId(number)), ..file(number) });
+        }
+        (3..1000).for_each(|number| drop(nodes.add(file(number))));
+        let before = nodes.get(1).map(drop).expect_err("it has left");
+        let node = nodes.insert(file(1), before).expect("nobody has it");
+        drop(node);
+        let mut table = nodes.table();
+        let file = Arc::get_mut(table.nodes.get_mut(&1).unwrap()).unwrap().gate.get_mut();
+        assert_eq!((file.changed_in, file.needed_in), (Some(TransactionId(2)), Some(TransactionId(2))));
     }
 }

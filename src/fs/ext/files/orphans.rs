@@ -8,19 +8,64 @@ use crate::fs::ext::format::superblock::{LENGTH, PLACE, Superblock};
 use crate::fs::ext::journal::Handle;
 use crate::fs::volume::VolumeError;
 use crate::task::Task;
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
 
 /// The superblock of a mounted volume, and what begins there.
 pub struct Head {
     pub superblock: Superblock,
-    /// The newest is the last.
-    pub orphans: Vec<u32>,
+    pub orphans: Orphans,
 }
 
-impl Head {
-    /// The orphan that follows one in the list; 0 at the end.
+/// The list in memory.
+#[derive(Default)]
+pub struct Orphans {
+    /// The newest is the last.
+    by_age: BTreeMap<u64, u32>,
+    ages: FxHashMap<u32, u64>,
+}
+
+impl Orphans {
+    /// Adds the newest.
+    pub fn push(&mut self, number: u32) {
+        let age = self.by_age.last_key_value().map_or(0, |(last, _)| last + 1);
+        self.by_age.insert(age, number);
+        self.ages.insert(number, age);
+    }
+
+    pub fn has(&self, number: u32) -> bool {
+        self.ages.contains_key(&number)
+    }
+
+    /// All of them, the newest first.
+    pub fn all(&self) -> Vec<u32> {
+        self.by_age.values().rev().copied().collect()
+    }
+
+    fn newest(&self) -> u32 {
+        self.by_age.last_key_value().map_or(0, |(_, number)| *number)
+    }
+
+    /// The orphan that follows one in the list, the next older; 0 at the end.
     pub fn next(&self, number: u32) -> u32 {
-        let at = self.orphans.iter().position(|orphan| *orphan == number);
-        at.and_then(|at| at.checked_sub(1)).map_or(0, |next| self.orphans[next])
+        let older = self.ages.get(&number).and_then(|age| self.by_age.range(..age).next_back());
+        older.map_or(0, |(_, number)| *number)
+    }
+
+    /// Takes one out, and answers the next newer one; `None` if it was not there.
+    fn remove(&mut self, number: u32) -> Option<Option<u32>> {
+        let age = self.ages.remove(&number)?;
+        self.by_age.remove(&age);
+        Some(self.by_age.range(age..).next().map(|(_, newer)| *newer))
+    }
+}
+
+impl FromIterator<u32> for Orphans {
+    /// From the oldest to the newest.
+    fn from_iter<T: IntoIterator<Item = u32>>(numbers: T) -> Orphans {
+        let mut orphans = Orphans::default();
+        numbers.into_iter().for_each(|number| orphans.push(number));
+        orphans
     }
 }
 
@@ -36,15 +81,13 @@ impl Ext {
     /// Takes a file out of the list. Its inode is stored by the caller, in the same handle.
     pub fn remove_orphan(&self, handle: &Handle<'_>, file: &mut File) -> Result<(), VolumeError> {
         let mut head = self.head.enter(handle.task);
-        let Some(at) = head.orphans.iter().position(|orphan| *orphan == file.number) else { return Ok(()) };
-        let newer = head.orphans.get(at + 1).copied();
-        head.orphans.remove(at);
+        let Some(newer) = head.orphans.remove(file.number) else { return Ok(()) };
         file.is_orphan = false;
         file.inode.set_deleted(0);
         match newer {
             None => self.store_head(handle, &mut head),
             Some(newer) => {
-                let next = head.next(newer);
+                let next = head.orphans.next(newer);
                 self.set_next_orphan(handle, newer, next)
             }
         }
@@ -65,7 +108,7 @@ impl Ext {
 
     /// Puts the superblock into the running transaction.
     pub fn store_head(&self, handle: &Handle<'_>, head: &mut Head) -> Result<(), VolumeError> {
-        let newest = head.orphans.last().copied().unwrap_or(0);
+        let newest = head.orphans.newest();
         head.superblock.set32(232, newest);
         if self.memory_name.is_some() {
             head.superblock.name_memory(self.named_memory());

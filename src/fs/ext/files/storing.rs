@@ -76,6 +76,11 @@ impl Waiting {
         self.bytes.load(Ordering::SeqCst)
     }
 
+    /// The number of files.
+    pub fn count(&self) -> usize {
+        self.files().since.len()
+    }
+
     /// All files, those that wait longest first.
     pub fn all(&self) -> Vec<u32> {
         self.files().by_age.iter().map(|(_, number)| *number).collect()
@@ -118,7 +123,7 @@ impl Waiting {
 impl Ext {
     /// Something of a file waits. The task is behind its gate.
     pub fn waits(&self, task: &Task<'_>, node: &Node) {
-        node.set_stays(true);
+        node.set_waits(true);
         self.waiting.files().add(node.number, task.now());
     }
 
@@ -137,7 +142,7 @@ impl Ext {
         // Nobody changes the list of orphans before the inode is in the table.
         let head = file.is_orphan.then(|| self.head.enter(handle.task));
         if let Some(head) = &head {
-            image.set_deleted(head.next(file.number));
+            image.set_deleted(head.orphans.next(file.number));
         }
         self.put_inode(handle, file.number, image)?;
         drop(head);

@@ -70,7 +70,7 @@ impl Ext {
     pub fn all_is_written(&self, task: &Task<'_>, node: &Node, file: &mut File) -> Result<(), VolumeError> {
         self.store_rest(task, file, file.inode.size())?;
         self.waits_no_more(file);
-        node.set_stays(file.is_orphan);
+        node.set_waits(false);
         Ok(())
     }
 

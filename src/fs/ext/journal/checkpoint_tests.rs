@@ -113,7 +113,7 @@ impl World {
         let device = Conventional::in_memory(64, width);
         let device = Calling { device, hook: Arc::clone(&hook), writes: Arc::clone(&writes) };
         let media = Arc::new(Media::new(Box::new(device), BLOCK));
-        let (log, blocks) = (Box::new(Memory(Arc::clone(&stored))), Arc::new(Blocks::new(None)));
+        let (log, blocks) = (Box::new(Memory(Arc::clone(&stored))), Arc::new(Blocks::new(None, usize::MAX)));
         let journal = LoggedJournal::new(log, Arc::clone(&media), blocks, TransactionId(1), Timestamp(0));
         World { journal: Arc::new(journal), media, stored, hook, writes }
     }

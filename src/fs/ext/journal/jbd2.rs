@@ -51,16 +51,19 @@ pub struct Jbd2 {
     /// Blocks of records: from the first one to the end.
     first: u32,
     end: u32,
+    /// Blocks of records that are used at the same time, at the most.
+    most_used: u32,
     state: Mutex<State>,
 }
 
 impl Jbd2 {
-    /// The empty log of the volume on `media` that lies in this place.
-    pub fn new(media: &Arc<Media>, place: LogPlace, superblock: LogSuperblock) -> Jbd2 {
+    /// The empty log of the volume on `media` that lies in this place. It is used as if it had `most_used` blocks of
+    /// records at the most.
+    pub fn new(media: &Arc<Media>, place: LogPlace, superblock: LogSuperblock, most_used: u32) -> Jbd2 {
         let (dialect, head, end) = (Dialect::of(&superblock), superblock.first(), superblock.blocks());
         let state = Mutex::new(State { stored: VecDeque::new(), superblock, head, used: 0, is_open: false });
         let volume = Some(Arc::clone(media)).filter(|media| !Arc::ptr_eq(media, &place.media));
-        Jbd2 { place, volume, dialect, first: head, end, state }
+        Jbd2 { place, volume, dialect, first: head, end, most_used, state }
     }
 
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
@@ -70,7 +73,7 @@ impl Jbd2 {
 
     /// The blocks of two transactions together for which an empty log has room in any case, whatever the second has freed.
     pub(super) fn room_for_two(&self) -> u32 {
-        let all = self.end - self.first;
+        let all = self.room().capacity;
         let block = self.block_bytes();
         let descriptors = all.div_ceil(self.dialect.tags_of_block(block) as u32) + 2;
         let most_freed = self.most_blocks() * FREED_FOR_ONE;
@@ -84,7 +87,7 @@ impl Jbd2 {
     }
 
     fn room(&self) -> Room {
-        Room { capacity: self.end - self.first, block_bytes: self.block_bytes() }
+        Room { capacity: self.most_used.min(self.end - self.first), block_bytes: self.block_bytes() }
     }
 
     /// Blocks that a transaction takes in the log.

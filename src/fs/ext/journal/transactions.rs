@@ -149,9 +149,8 @@ impl Journal for LoggedJournal {
             let id = {
                 let mut running = locked(&self.running);
                 let is_first = running.blocks.is_empty() && running.promised == 0;
-                if is_first
-                    || running.blocks.len() + running.revokes.len() / FREED_FOR_ONE + running.promised + blocks <= most
-                {
+                let freed = running.revokes.len().max(running.freed.len()) / FREED_FOR_ONE;
+                if is_first || running.blocks.len() + freed + running.promised + blocks <= most {
                     running.promised += blocks;
                     running.begun.get_or_insert(task.now());
                     return Ok(Handle::new(self, task, running.id, blocks, Inside::Gate(open)));

@@ -129,9 +129,10 @@ impl Ext {
             self.store_inode(&handle, directory, true)
         })?;
         let made = file.attributes(self.shape.block_bytes);
-        let node = self.nodes.add(file);
+        let number = file.number;
+        self.nodes.add(file);
         if hold == Hold::Yes {
-            node.hold(1);
+            self.nodes.hold(number);
         }
         // The handle ends behind no gate: a journal may store its changes then, and others need not wait for that.
         gates.leave(parent.number);
@@ -227,7 +228,7 @@ impl Ext {
             self.store_inode(&handle, file, true)
         })?;
         if hold == Hold::Yes {
-            node.hold(1);
+            self.nodes.hold(node.number);
         }
         let linked = gates.get(node.number).attributes(self.shape.block_bytes);
         drop(gates);
@@ -299,7 +300,7 @@ impl Ext {
         })?;
         gates.leave(parent.number);
         drop(handle);
-        self.free_if_gone(task, &node, gates.get_mut(node.number))
+        self.free_if_gone(task, gates.get_mut(node.number))
     }
 
     /// A file has lost a name; without one it is an orphan.

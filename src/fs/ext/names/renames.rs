@@ -49,7 +49,6 @@ impl Ext {
         let directories = [self.node(task, inode_of(from)?)?, self.node(task, inode_of(to)?)?];
         // Their gates are left before they are let go.
         let files: Vec<Arc<Node>>;
-        let replaced;
         let mut gates = Gates::new(self);
         let [first, second] = match is_across && self.is_within(task, directories[0].number, directories[1].number)? {
             true => [1, 0],
@@ -96,10 +95,7 @@ impl Ext {
         }
         self.replace(task, &mut gates, from, to, how.whiteout)?;
         if let Some((there, _)) = to.file {
-            replaced = self.node(task, there);
-            if let Ok(replaced) = &replaced {
-                self.free_if_gone(task, replaced, gates.get_mut(there))?;
-            }
+            self.free_if_gone(task, gates.get_mut(there))?;
         }
         Ok(())
     }

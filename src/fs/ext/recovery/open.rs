@@ -17,7 +17,7 @@ use crate::fs::ext::allocation::windows::Windows;
 use crate::fs::ext::blocks::Blocks;
 use crate::fs::ext::error::{OpenExtError, damaged};
 use crate::fs::ext::files::node::Nodes;
-use crate::fs::ext::files::orphans::Head;
+use crate::fs::ext::files::orphans::{Head, Orphans};
 use crate::fs::ext::files::storing::Waiting;
 use crate::fs::ext::format::features::{FAST_COMMIT, HAS_JOURNAL, JOURNAL_DEV, NEEDS_RECOVERY, WIDE};
 use crate::fs::ext::format::group::Descriptor;
@@ -27,6 +27,7 @@ use crate::fs::ext::format::superblock::{LENGTH, MAGIC, PLACE, Superblock, state
 use crate::fs::ext::inspect::uuid;
 use crate::fs::ext::journal::{Jbd2, Journal, Log, LoggedJournal, RetainedLog, TransactionId};
 use crate::fs::ext::media::{Below, Media};
+use crate::fs::ext::memory::Shares;
 use crate::fs::ext::recovery::memory::wanted_memory;
 use crate::fs::ext::{Ext, ExtSettings};
 use crate::fs::station::{Access, Mounting};
@@ -123,12 +124,15 @@ impl Ext {
             true => media,
             false => Media::new(media.into_device(), shape.block_bytes),
         };
-        let most = (settings.cache_bytes / shape.block_bytes as u64) as usize;
-        let blocks = Blocks::new((!media.holds_stamps()).then_some(most));
-        let pages = (settings.page_cache_bytes / shape.block_bytes as u64) as usize;
+        let shares = Shares::of(settings, mounting.memory_bytes)?;
+        let most = (shares.blocks / shape.block_bytes as u64) as usize;
+        let most_changed = shares.changed_blocks(shape.block_bytes);
+        let blocks = Blocks::new((!media.holds_stamps()).then_some(most), most_changed);
+        let pages = (shares.pages / shape.block_bytes as u64) as usize;
         Ok(Ext {
-            pages: (pages > 0).then(|| Blocks::new(Some(pages))),
+            pages: (pages > 0).then(|| Blocks::new(Some(pages), usize::MAX)),
             settings: settings.clone(),
+            shares,
             memory: None,
             memory_name: None,
             journal_media: journal.map(|device| Arc::new(Media::new(device, shape.block_bytes))),
@@ -137,7 +141,7 @@ impl Ext {
             shape,
             uuid: superblock.uuid(),
             journal_uuid: superblock.journal_uuid(),
-            head: Gate::new("superblock", Head { superblock, orphans: Vec::new() }),
+            head: Gate::new("superblock", Head { superblock, orphans: Orphans::default() }),
             groups: gates(),
             renames: Gate::new("renames", ()),
             shared_attributes: Gate::new("shared attributes", ()),
@@ -147,7 +151,7 @@ impl Ext {
             waiting: Waiting::default(),
             generations: AtomicU64::new(mounting.seed),
             journal: None,
-            nodes: Nodes::default(),
+            nodes: Nodes::new(shares.inode_count()),
             mounted: SharedGate::new("mounted", true),
             read_only: None,
             damage: Vec::new(),
@@ -258,7 +262,8 @@ impl Ext {
             superblock.use_sums();
         }
         superblock.set_start(0, next.0);
-        let records = superblock.blocks() - superblock.first();
+        let most = u32::try_from(self.shares.changed_blocks(self.shape.block_bytes)).unwrap_or(u32::MAX);
+        let records = (superblock.blocks() - superblock.first()).min(most);
         let place = log.place;
         match self.journal_media {
             Some(_) => self.media.set_journal(&[])?,
@@ -279,10 +284,10 @@ impl Ext {
                 let log: Box<dyn Log> = match self.begin_memory(next, records)? {
                     // As much as the log in the volume could take in.
                     Some(monitor) => {
-                        let inline = Jbd2::new(&media, place, superblock);
+                        let inline = Jbd2::new(&media, place, superblock, records);
                         Box::new(RetainedLog::new(&media, monitor, inline, self.shape.superblock_block(0)))
                     }
-                    None => Box::new(Jbd2::new(&media, place, superblock)),
+                    None => Box::new(Jbd2::new(&media, place, superblock, records)),
                 };
                 Box::new(LoggedJournal::new(log, media, blocks, next, self.origin))
             }
@@ -294,7 +299,7 @@ impl Ext {
             )));
         }
         self.journal = Some(journal);
-        self.media.write_behind(self.settings.dirty_bytes / 4);
+        self.media.write_behind(self.shares.dirty / 4);
         Ok(self.mark_superblock(task, true)?)
     }
 

@@ -14,11 +14,9 @@ use crate::task::Task;
 impl Ext {
     /// Frees all orphans of a volume that is mounted now.
     pub fn free_orphans(&self, task: &Task<'_>) -> Result<(), VolumeError> {
-        let mut listed = self.listed_orphans(task)?;
-        // The newest is the last.
-        listed.reverse();
-        self.head.enter(task).orphans = listed.clone();
-        for number in listed.into_iter().rev() {
+        let listed = self.listed_orphans(task)?;
+        self.head.enter(task).orphans = listed.iter().rev().copied().collect();
+        for number in listed {
             self.free_orphan(task, number, true)?;
         }
         if self.shape.features.has(ORPHAN_FILE) && self.shape.orphan_file != 0 {

@@ -140,7 +140,7 @@ impl Ext {
         let Some(monitor) = self.monitor().map(Arc::clone) else { return Ok(None) };
         let name = self.new_memory_name();
         let (blocks, width) = (self.shape.blocks, self.media.width());
-        let most_in_memory = self.settings.cache_bytes / self.shape.block_bytes as u64 + 4 * u64::from(records);
+        let most_in_memory = self.shares.blocks / self.shape.block_bytes as u64 + 4 * u64::from(records);
         let volume = KeptVolume { uuid: self.uuid, name, blocks, width, most_in_memory };
         monitor.begin(volume, next.0).map_err(refused)?;
         if let Some(arena) = monitor.arena() {

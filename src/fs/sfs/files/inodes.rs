@@ -5,6 +5,7 @@
 //! blocks of its directory. Indexes have a limit of their own. References are counted separately, in a few bytes each:
 //! the kernel may reference millions of inodes.
 
+use crate::fs::references::ReferenceCounts;
 use crate::fs::sfs::files::attributes::InodeNumber;
 use crate::fs::sfs::files::directory::Index;
 use crate::fs::sfs::files::inode::Inode;
@@ -206,7 +207,7 @@ impl Inodes {
 
     /// Takes a reference to an inode.
     pub fn hold(&mut self, number: u64) {
-        self.held.add(number);
+        self.held.add(number, 1);
     }
 
     /// Drops `times` references to an inode. True if none is left.
@@ -217,41 +218,6 @@ impl Inodes {
     /// True if an inode has references.
     pub fn is_held(&self, number: u64) -> bool {
         self.held.count(number) > 0
-    }
-}
-
-/// Neighbouring inodes whose counts share one allocation.
-const COUNTS_PER_CHUNK: usize = 32;
-
-/// Reference counts of inodes, allocated together for neighbours.
-#[derive(Default)]
-struct ReferenceCounts {
-    counts: FxHashMap<u64, Box<[u64; COUNTS_PER_CHUNK]>>,
-}
-
-impl ReferenceCounts {
-    fn count(&self, number: u64) -> u64 {
-        self.counts
-            .get(&(number / COUNTS_PER_CHUNK as u64))
-            .map_or(0, |counts| counts[number as usize % COUNTS_PER_CHUNK])
-    }
-
-    fn add(&mut self, number: u64) {
-        let counts = self.counts.entry(number / COUNTS_PER_CHUNK as u64).or_default();
-        counts[number as usize % COUNTS_PER_CHUNK] += 1;
-    }
-
-    /// True if no references are left.
-    fn take(&mut self, number: u64, times: u64) -> bool {
-        let page = number / COUNTS_PER_CHUNK as u64;
-        let Some(counts) = self.counts.get_mut(&page) else { return true };
-        let count = &mut counts[number as usize % COUNTS_PER_CHUNK];
-        *count = count.saturating_sub(times);
-        let is_none = *count == 0;
-        if is_none && counts.iter().all(|count| *count == 0) {
-            self.counts.remove(&page);
-        }
-        is_none
     }
 }
 

@@ -171,6 +171,7 @@ impl NvmJournal {
         is_behind
             && match self.scheme {
                 Scheme::Paper => true,
+                Scheme::Helping if self.common.blocks.stay_beyond(2) => true,
                 Scheme::Helping => self.rings.iter().any(|ring| ring.used() > ring.slots() / 2),
             }
     }

@@ -159,7 +159,7 @@ impl World {
         superblock.write(&nvm);
         let disk = Disk(Arc::default(), nvm.clone());
         let media = Arc::new(Media::new(Box::new(disk.clone()), BLOCK));
-        let below = (Arc::clone(&media), Arc::new(Blocks::new(None)));
+        let below = (Arc::clone(&media), Arc::new(Blocks::new(None, usize::MAX)));
         let options =
             NvmOptions { partitions: None, hash: None, scheme: setup.scheme, checkpointers: None, renews: false };
         let journal = NvmJournal::new(Arc::new(nvm.clone()), superblock, &options, below, Timestamp(0));

@@ -330,11 +330,16 @@ impl NvmJournal {
         if self.renew_credits(blocks) {
             return Ok(());
         }
-        self.counts.waits.fetch_add(1, Relaxed);
-        self.commit(task, self.running())?;
-        self.checkpoint_now(task)?;
+        self.empty(task)?;
         self.renew_credits(blocks);
         Ok(())
+    }
+
+    /// Commits what has changed, and waits for a checkpoint.
+    fn empty(&self, task: &Task<'_>) -> Result<(), VolumeError> {
+        self.counts.waits.fetch_add(1, Relaxed);
+        self.commit(task, self.running())?;
+        self.checkpoint_now(task)
     }
 
     /// Takes what is free into the credits; true if there are so many now.
@@ -356,6 +361,10 @@ impl Journal for NvmJournal {
         let most = self.most_blocks();
         debug_assert!(blocks <= most, "{blocks} blocks of {most}: whoever changes more does it in pieces");
         self.common.check()?;
+        if self.common.blocks.stay_beyond(1) {
+            // They are too many for the memory of this process.
+            self.empty(task)?;
+        }
         while !self.credits.reserve(blocks + FOR_REVOKES) {
             self.make_room(task, blocks + FOR_REVOKES)?;
             self.common.check()?;

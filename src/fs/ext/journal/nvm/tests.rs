@@ -40,7 +40,7 @@ impl World {
         let superblock = Superblock::in_use(None, shape, [7; 16], [8; 16], TransactionId(u32::MAX - 3));
         superblock.write(&nvm);
         let media = Arc::new(Media::new(Box::new(Conventional::in_memory(256, BLOCK)), BLOCK));
-        let below = (Arc::clone(&media), Arc::new(Blocks::new(None)));
+        let below = (Arc::clone(&media), Arc::new(Blocks::new(None, usize::MAX)));
         let memory: Arc<dyn Nvm> = Arc::new(nvm.clone());
         let journal = NvmJournal::new(memory, superblock, &NvmOptions { scheme, ..OPTIONS }, below, Timestamp(0));
         World { nvm, media, journal }
