@@ -123,14 +123,16 @@ fn an_image_is_created_once_and_opened_by_one_process() {
 }
 
 #[test]
-fn a_file_whose_length_is_no_multiple_of_a_block_is_refused() {
+fn a_file_without_a_whole_block_is_refused_and_what_lies_behind_the_last_one_is_no_block() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a");
-    for length in [0, 1, 4097] {
+    for length in [0, 1, 4095] {
         std::fs::write(&path, vec![0; length]).unwrap();
         let refused = refusal(Conventional::open(&conv_at(&path, ""))).to_string();
         assert!(refused.contains(&format!("its length is {length} bytes, expected")), "{refused}");
     }
+    std::fs::write(&path, vec![0; 4097]).unwrap();
+    assert_eq!(Conventional::open(&conv_at(&path, "")).unwrap().blocks(), 1);
 }
 
 #[test]

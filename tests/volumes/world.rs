@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 pub const ROOT: InodeNumber = InodeNumber::ROOT;
 /// Every file system, in memory.
-pub const VOLUMES: [&str; 8] = [
+pub const VOLUMES: [&str; 9] = [
     "tree:size=48M",
     "sfs:segment=256K/conv:size=64M,timing=off",
     "sfs/zns:size=128M,zone=1M,timing=off",

@@ -157,9 +157,8 @@ impl<T: Timing> BlockMap<T> {
             }
             done = self.fill_until(to, within, done)?;
             let (source, target) = (self.page_at(from, within), self.page_at(to, within));
-            let (copied, at) = self.nand.copy((source, 1), target, Cause::Merge, done, |_, _| {})?;
-            self.nand.count_sent((&copied, 1), Cause::Merge, &mut self.sent);
-            done = at;
+            done = self.nand.copy((source, 1), target, Cause::Merge, done, |_, _| {})?;
+            self.nand.count_copies(1, Cause::Merge, &mut self.sent);
         }
         Ok(done)
     }
@@ -275,7 +274,7 @@ impl<T: Timing> Translation for BlockMap<T> {
         let logical_blocks = self.map.len() as u32;
         let mut drive = BlockMap::new(self.nand, logical_blocks);
         drive.free.clear();
-        drive.sent = drive.nand.counts().programmed.clone();
+        drive.sent = drive.nand.counts_after_power_cut().programmed.clone();
         let geometry = *drive.nand.geometry();
         // The age of a block is that of its first page: a replacement has a copy of it, or another one.
         let mut found: Vec<Vec<((u64, u32), EraseBlock)>> = vec![Vec::new(); logical_blocks as usize];

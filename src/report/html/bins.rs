@@ -62,7 +62,8 @@ mod tests {
             for bin in bins {
                 let part = &windows[bin];
                 let mean = part.iter().map(|it| it.write_amplification).sum::<f64>() / part.len() as f64;
-                assert!((mean - 8.8).abs() < 0.3, "{mean}");
+                // A part has at most one collection more or less than its share.
+                assert!((mean - 8.8).abs() < 23.4 / part.len() as f64 && (mean - 8.8).abs() < 0.5, "{mean}");
             }
         }
     }

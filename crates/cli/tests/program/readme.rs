@@ -124,7 +124,8 @@ fn the_commands_of_the_tutorial_run_in_their_order() {
         assert_eq!(answer.code, Some(0), "{}: {answer:?}", block.commands);
         // The step praised a separation that its numbers, 1.000 and 1.000, did not show: it only had to run.
         if block.commands.contains("streams=content") {
-            let line = answer.stdout.lines().find(|line| line.contains("write amplification")).unwrap_or_default();
+            let line =
+                answer.stdout.lines().find(|line| line.contains("write amplification, total")).unwrap_or_default();
             for number in ["2.147", "1.021"] {
                 assert!(line.contains(number) && block.after.contains(number), "{number} in the tutorial: {answer:?}");
             }

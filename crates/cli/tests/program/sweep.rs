@@ -276,7 +276,7 @@ fn a_journal_of_another_sweep_is_refused_and_kept() {
 fn a_trace_that_changed_makes_another_sweep() {
     let bench = Bench::new();
     bench.write_trace("t.csv", 1000);
-    let sweep = ["sweep", "t.csv", "--on", PATHS, "--csv", "s.csv"];
+    let sweep = ["sweep", "t.csv", "--on", PATHS, "--csv", "s.csv", "--journal", "j"];
     assert_eq!(bench.flashpath(&sweep).code, Some(0));
     assert_eq!(bench.flashpath(&sweep).code, Some(0));
     bench.write_trace("t.csv", 1001);
