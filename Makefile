@@ -105,7 +105,7 @@ needs:
 demo:
 	@command -v cargo >/dev/null || { echo "cargo is missing: install Rust from https://rustup.rs" >&2; exit 1; }
 	@scripts/needs build
-	@echo "the program is built first, in 5 to 15 minutes the first time, depending on the machine; the runs take less than a minute"
+	@echo "the program is built first, in some four minutes on two idle cores the first time; the runs take less than a minute"
 	cargo build --release --locked -p flashpath-cli
 	@mkdir -p demo
 	$(FLASHPATH) run traces/fb_varmail_ext4.csv.zst --fill --repeat 4 \

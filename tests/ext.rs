@@ -26,6 +26,8 @@ mod image;
 mod in_use;
 #[path = "ext/kept.rs"]
 mod kept;
+#[path = "ext/memory.rs"]
+mod memory;
 #[path = "ext/nvm.rs"]
 mod nvm;
 #[path = "ext/nvm_regions.rs"]

@@ -7,7 +7,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The maximum number of attempts, as another process may take the same free device.
 const ATTEMPTS: usize = 64;
@@ -83,6 +83,18 @@ impl LoopDevice {
         // The seventh field counts sectors of 512 bytes ("Block layer statistics" of the kernel's documentation).
         let sectors: u64 = counters.split_whitespace().nth(6)?.parse().ok()?;
         is_counting.then_some(sectors * 512)
+    }
+
+    /// Waits until the device has no request in flight, or for `patience`: a request that is counted later was queued before.
+    pub fn wait_until_idle(&self, patience: Duration) {
+        let (major, minor) = self.number;
+        let in_flight = || std::fs::read_to_string(format!("/sys/dev/block/{major}:{minor}/inflight"));
+        let until = Instant::now() + patience;
+        while in_flight().is_ok_and(|counts| counts.split_whitespace().any(|count| count != "0"))
+            && Instant::now() < until
+        {
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 
     /// Its major and minor number.

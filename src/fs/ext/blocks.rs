@@ -228,8 +228,11 @@ impl Blocks {
 
     /// The number of blocks in memory, and of those that stay.
     pub fn counts(&self) -> (u64, u64) {
-        let all: usize = (0..SHARDS as u64).map(|shard| self.shard(shard).blocks.len()).sum();
-        (all as u64, self.staying.load(Ordering::Relaxed) as u64)
+        (0..SHARDS as u64).fold((0, 0), |(all, staying), shard| {
+            let shard = self.shard(shard);
+            let here = shard.blocks.len() as u64;
+            (all + here, staying + here - shard.idle as u64)
+        })
     }
 }
 

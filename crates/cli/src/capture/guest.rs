@@ -7,6 +7,10 @@ use flashpath::units::BLOCK_BYTES;
 use flashpath_kernel::{KernelError, LoopDevice, MemoryLimit, ScratchFile, Volume};
 use std::ops::Range;
 use std::path::Path;
+use std::time::Duration;
+
+/// What the kernel writes in the background may go on for longer.
+const BACKGROUND_PATIENCE: Duration = Duration::from_secs(5);
 
 /// A guest of a capture: its device, file system and layout.
 pub struct Guest {
@@ -143,6 +147,8 @@ fn settle(volume: &Volume) -> Result<(Layout, Option<u64>), KernelError> {
         doing: "read the layout of the file system".to_string(),
         source: std::io::Error::other(error),
     })?;
+    // The kernel may zero in the background, such as inode tables that mkfs left to it.
+    volume.device().wait_until_idle(BACKGROUND_PATIENCE);
     Ok((layout, volume.device().written_bytes()))
 }
 
