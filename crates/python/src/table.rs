@@ -85,6 +85,11 @@ impl Table {
         serde_json::to_string(&self.rows).expect("a row holds only text, numbers and lists")
     }
 
+    /// What the runs warn of: the first warning of each kind, and the rows that have one.
+    fn warnings(&self) -> Vec<(String, Vec<usize>)> {
+        sweep::warned(&self.rows).into_iter().map(|warned| (warned.text, warned.rows)).collect()
+    }
+
     /// The table as comma-separated text.
     fn csv(&self) -> String {
         sweep::csv(&self.rows, &self.first)
@@ -98,7 +103,7 @@ impl Table {
     /// The means of runs that differ in their seeds alone.
     fn means(&self, columns: Vec<String>) -> PyResult<Table> {
         let mut first = columns.clone();
-        first.extend(["runs", "failed"].map(String::from));
+        first.extend(["runs", "failed", "warned"].map(String::from));
         Table::of(sweep::means(&groups(&self.rows, &columns)), first)
     }
 

@@ -45,6 +45,11 @@ fn lines(panel: &Panel, csv: &mut String) {
                     line(label, shortest(*x), format!("{} to {}", shortest(*low), shortest(*high)));
                 }
             }
+            Marks::Noted(points) => {
+                for (x, y) in points {
+                    line(label, shortest(*x), format!("{} has a note", shortest(*y)));
+                }
+            }
             Marks::Bars(values) => {
                 for (number, value) in values.iter().enumerate() {
                     line(label, name(&panel.x.names, number), value.map_or(String::new(), shortest));

@@ -30,7 +30,7 @@ fn entries(chart: &Chart) -> Vec<Entry> {
             Marks::Line { .. } => Sample::Line(series.style),
             Marks::Area(_) => Sample::Area(series.style),
             // The entry of the series around which they are is theirs.
-            Marks::Intervals(_) => continue,
+            Marks::Intervals(_) | Marks::Noted(_) => continue,
             Marks::Bars(_) => Sample::Bar(series.style),
             Marks::Paper { .. } => Sample::Paper,
             Marks::Rows(_) => Sample::Ours,

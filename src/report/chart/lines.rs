@@ -13,6 +13,8 @@ const MARKERS: usize = 6;
 const MARKERS_OF_PANEL: usize = 36;
 /// A line that ends so near to the right edge has its tag there; to others a tag at the edge would not point.
 const NEAR: f64 = 12.0;
+/// The distance of a note above its point.
+const ABOVE: f64 = 4.0;
 /// The least distance of the tags at the ends of lines.
 const TAG_GAP: f64 = SMALL + 1.0;
 
@@ -25,6 +27,13 @@ pub fn draw(svg: &mut Svg, panel: &Panel, x: &Placed, y: &Placed) {
             Marks::Area(points) => (points, None, true),
             Marks::Intervals(intervals) => {
                 whiskers(svg, intervals, (x, y), series);
+                continue;
+            }
+            Marks::Noted(points) => {
+                let font = Font { size: SMALL + 2.0, colour: SeriesStyle::of(series.style).colour, bold: true };
+                for point in points.iter().filter(|point| x.axis.holds(point.0) && y.axis.holds(point.1)) {
+                    svg.text((x.at(point.0), y.at(point.1) - ABOVE), Anchor::Middle, font, "*");
+                }
                 continue;
             }
             Marks::Bars(_) | Marks::Paper { .. } | Marks::Rows(_) => continue,

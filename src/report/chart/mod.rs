@@ -105,6 +105,8 @@ pub enum Marks {
     Area(Vec<(f64, f64)>),
     /// Intervals of values around the points of another series: x, the lower and the upper end.
     Intervals(Vec<(f64, (f64, f64))>),
+    /// A `*` above each of these points of another series: something beside the chart voids them, or may do so.
+    Noted(Vec<(f64, f64)>),
     /// A bar for each name of the axis, beside the bars of the other series.
     Bars(Vec<Option<f64>>),
     /// A paper's values for the bars of another series: a value or bounds for each name of the axis.

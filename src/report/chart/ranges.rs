@@ -28,6 +28,9 @@ fn values(panel: &Panel, horizontal: bool) -> Vec<f64> {
             Marks::Line { points, .. } | Marks::Area(points) => {
                 values.extend(points.iter().map(|point| if horizontal { point.0 } else { point.1 }));
             }
+            Marks::Noted(points) => {
+                values.extend(points.iter().map(|(x, y)| if horizontal { *x } else { *y }));
+            }
             Marks::Intervals(intervals) if horizontal => values.extend(intervals.iter().map(|(x, _)| *x)),
             Marks::Intervals(intervals) => values.extend(intervals.iter().flat_map(|(_, (low, high))| [*low, *high])),
             Marks::Bars(bars) if !horizontal => values.extend(bars.iter().flatten()),

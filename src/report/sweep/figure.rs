@@ -2,6 +2,7 @@
 
 use super::means::Group;
 use super::summary::text;
+use super::warned::MARK;
 use crate::report::chart::{Axis, Chart, Marks, Panel, Series};
 use serde_json::Value;
 
@@ -89,7 +90,13 @@ impl Figure {
         let y = Axis::linear(&self.y);
         if xs.is_empty() || !xs.iter().all(|x| x.is_number()) {
             let names = distinct(xs.into_iter().map(text));
-            let mut panel = Panel::new(title, Axis::names(&self.x, names.clone()), y);
+            // Bars have no room for a mark: their names have it.
+            let is_warned = |name: &String| {
+                let mut of = groups.iter().filter(|group| group.cell(&self.x).map(text).as_ref() == Some(name));
+                of.any(|group| group.warned > 0)
+            };
+            let shown = names.iter().map(|name| if is_warned(name) { format!("{name}{MARK}") } else { name.clone() });
+            let mut panel = Panel::new(title, Axis::names(&self.x, shown.collect()), y);
             for (style, line) in lines.iter().enumerate() {
                 let group = |name: &String| {
                     of_line(line).into_iter().find(|group| group.cell(&self.x).map(text).as_ref() == Some(name))
@@ -113,7 +120,13 @@ impl Figure {
                 |(x, mean): &(f64, super::Mean)| mean.half_width.map(|half| (*x, (mean.mean - half, mean.mean + half)));
             let intervals: Vec<_> = points.iter().filter_map(interval).collect();
             if !intervals.is_empty() {
-                panel.series.push(Series { style, tag: String::new(), name, marks: Marks::Intervals(intervals) });
+                let marks = Marks::Intervals(intervals);
+                panel.series.push(Series { style, tag: String::new(), name: name.clone(), marks });
+            }
+            let warned = of_line(line).into_iter().filter(|group| group.warned > 0).filter_map(point);
+            let warned: Vec<(f64, f64)> = warned.map(|(x, mean)| (x, mean.mean)).collect();
+            if !warned.is_empty() {
+                panel.series.push(Series { style, tag: String::new(), name, marks: Marks::Noted(warned) });
             }
         }
         panel

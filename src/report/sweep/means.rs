@@ -2,6 +2,7 @@
 
 use super::SweepRow;
 use super::statistics::Mean;
+use super::warned::{WARNINGS, of_row, warned};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -17,6 +18,12 @@ pub struct Group {
     pub runs: u64,
     /// The runs that failed.
     pub failed: u64,
+    /// The runs of them that have warnings.
+    pub warned: u64,
+    /// Those warnings, without repetitions.
+    pub warnings: Vec<String>,
+    /// The kinds of those warnings: places in the list of [`warned`](fn@super::warned), which the rows have together.
+    pub kinds: Vec<usize>,
     /// The means of the numbers, by column.
     pub means: BTreeMap<String, Mean>,
 }
@@ -34,15 +41,29 @@ pub fn groups(rows: &[SweepRow], columns: &[String]) -> Vec<Group> {
     let keys: Vec<&String> = columns.iter().filter(|column| !NO_MEASUREMENTS.contains(&column.as_str())).collect();
     let mut places: BTreeMap<String, usize> = BTreeMap::new();
     let mut groups: Vec<(Group, BTreeMap<&str, Vec<f64>>)> = Vec::new();
-    for row in rows {
+    let kinds = warned(rows);
+    for (number, row) in rows.iter().enumerate() {
         let cells: Vec<(String, Value)> =
             keys.iter().map(|key| ((*key).clone(), row.get(*key).cloned().unwrap_or(Value::Null))).collect();
         let key = cells.iter().map(|(_, value)| value.to_string()).collect::<Vec<_>>().join("\n");
         let place = *places.entry(key).or_insert(groups.len());
         if place == groups.len() {
-            groups.push((Group { cells, runs: 0, failed: 0, means: BTreeMap::new() }, BTreeMap::new()));
+            let (warnings, kinds, means) = (Vec::new(), Vec::new(), BTreeMap::new());
+            groups.push((Group { cells, runs: 0, failed: 0, warned: 0, warnings, kinds, means }, BTreeMap::new()));
         }
         let (group, values) = &mut groups[place];
+        let warnings = of_row(row);
+        group.warned += u64::from(!warnings.is_empty());
+        for text in warnings {
+            if !group.warnings.contains(&text) {
+                group.warnings.push(text);
+            }
+        }
+        for (kind, warned) in kinds.iter().enumerate() {
+            if warned.rows.binary_search(&number).is_ok() && !group.kinds.contains(&kind) {
+                group.kinds.push(kind);
+            }
+        }
         if row.get("error").is_some_and(|error| !error.is_null()) {
             group.failed += 1;
             continue;
@@ -63,7 +84,7 @@ pub fn groups(rows: &[SweepRow], columns: &[String]) -> Vec<Group> {
     groups.into_iter().map(with_means).collect()
 }
 
-/// A row for each group: the varied options, the number of runs and of failed ones, and for each number its mean, and in
+/// A row for each group: the varied options, the number of runs, of failed ones and of those with warnings, the warnings, and for each number its mean, and in
 /// `NAME.ci95` half of the width of its confidence interval. A number that only some runs of a group have also has their
 /// number, in `NAME.count`.
 pub fn means(groups: &[Group]) -> Vec<SweepRow> {
@@ -71,6 +92,8 @@ pub fn means(groups: &[Group]) -> Vec<SweepRow> {
         let mut row: SweepRow = group.cells.iter().cloned().collect();
         row.insert("runs".to_string(), group.runs.into());
         row.insert("failed".to_string(), group.failed.into());
+        row.insert("warned".to_string(), group.warned.into());
+        row.insert(WARNINGS.to_string(), Value::from(Value::from(group.warnings.clone()).to_string()));
         for (name, mean) in &group.means {
             row.insert(name.clone(), mean.mean.into());
             if let Some(half_width) = mean.half_width {

@@ -3,6 +3,7 @@
 //! | part | what it is |
 //! |---|---|
 //! | `row` | a result as a row |
+//! | `warned` | what the runs warn of |
 //! | `statistics` | means and confidence intervals |
 //! | `means` | runs that differ in their seeds alone, together |
 //! | `summary` | the means for a terminal, and as a table of a page |
@@ -16,6 +17,7 @@ mod page;
 mod row;
 mod statistics;
 mod summary;
+mod warned;
 
 pub use super::flat::{FlatCells, FlatColumn, FlatTable};
 pub use figure::Figure;
@@ -23,7 +25,8 @@ pub use means::{Group, groups, means};
 pub use page::page;
 pub use row::row;
 pub use statistics::Mean;
-pub use summary::table;
+pub use summary::{table, warning_lines};
+pub use warned::{Warned, warned};
 
 use super::WriteError;
 use super::comma_separated::comma_separated;

@@ -3,7 +3,7 @@
 use super::SweepRow;
 use super::figure::Figure;
 use super::means::Group;
-use super::summary::cells;
+use super::summary::{cells, footnotes};
 use crate::report::chart::{SCRIPT, css, embedded};
 use crate::report::escape::escape;
 use serde_json::Value;
@@ -15,7 +15,7 @@ const MOST_ROWS: usize = 1000;
 
 /// The page. Its script saves the figure; without it all else is there.
 pub fn page(title: &str, rows: &[SweepRow], groups: &[Group], figure: &Option<Figure>) -> String {
-    let sections = [figure_of(figure, groups), table_of(groups, figure), failures(rows)];
+    let sections = [figure_of(figure, groups), table_of(groups, figure), warnings(groups, rows), failures(rows)];
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>{title} \u{b7} Flashpath</title>\n\
@@ -41,7 +41,10 @@ fn figure_of(figure: &Option<Figure>, groups: &[Group]) -> String {
         0 => String::new(),
         more => format!("<p>{more} more choices of options are in the table alone.</p>"),
     };
-    format!("<section>\n<h2>{heading}</h2>\n{}{caption}{rest}</section>\n", embedded(&figure.chart(groups)))
+    let has_warned = groups.iter().any(|group| group.warned > 0 && group.means.contains_key(&figure.y));
+    let marked =
+        if has_warned { "<p>* Runs of these points have warnings, which may void them: see below.</p>" } else { "" };
+    format!("<section>\n<h2>{heading}</h2>\n{}{caption}{marked}{rest}</section>\n", embedded(&figure.chart(groups)))
 }
 
 fn table_of(groups: &[Group], figure: &Option<Figure>) -> String {
@@ -59,6 +62,16 @@ fn table_of(groups: &[Group], figure: &Option<Figure>) -> String {
         "<section>\n<h2>Means</h2>\n<div class=\"scroll\"><table>\n{}{body}</table></div>\n{rest}</section>\n",
         line(&head, "th")
     )
+}
+
+fn warnings(groups: &[Group], rows: &[SweepRow]) -> String {
+    let notes: String = footnotes(groups, rows).iter().map(|note| format!("<li>{}</li>\n", escape(note))).collect();
+    match notes.is_empty() {
+        true => String::new(),
+        false => format!(
+            "<section>\n<h2>Warnings</h2>\n<p>They may void the numbers that are marked with *.</p>\n<ul>\n{notes}</ul>\n</section>\n"
+        ),
+    }
 }
 
 fn failures(rows: &[SweepRow]) -> String {
@@ -90,6 +103,9 @@ mod tests {
         let row = |value: Value| value.as_object().unwrap().clone();
         let rows = [
             row(json!({ "page.op": 0.07, "seed": 1, "write_amplification.steady": 3.0, "error": null })),
+            row(
+                json!({ "page.op": 0.28, "seed": 1, "write_amplification.steady": 1.0, "warnings": "[\"not <erased>\"]" }),
+            ),
             row(json!({ "page.op": 0.14, "seed": 1, "path": "a<b", "workload.name": "w", "error": "too <small>" })),
         ];
         let columns = ["page.op", "seed"].map(String::from);
@@ -99,6 +115,13 @@ mod tests {
         for part in
             ["<h1>a &amp; b</h1>", "data-name=\"sweep\"", "<th>page.op</th>", "1 failed runs", "too &lt;small&gt;"]
         {
+            assert!(page.contains(part), "{part}");
+        }
+        for part in [
+            "<td>1.00*</td>",
+            "<li>[1] 1 of 3 runs (page.op=0.28): not &lt;erased&gt;</li>",
+            "these points have warnings",
+        ] {
             assert!(page.contains(part), "{part}");
         }
         assert!(super::page("none", &[], &[], &None).ends_with("</html>\n"));

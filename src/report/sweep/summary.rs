@@ -1,7 +1,9 @@
 //! The means of a sweep as a table: for a terminal, and for a page.
 
+use super::SweepRow;
 use super::means::Group;
 use super::statistics::Mean;
+use super::warned::{MARK, Warned, warned};
 use crate::report::number::{NONE, three_digits, visible};
 use serde_json::Value;
 
@@ -17,6 +19,8 @@ const SHOWN: [&str; 6] = [
 
 /// The most rows on a terminal.
 const MOST_ROWS: usize = 60;
+/// The most choices of options that are named beside a warning.
+const MOST_NAMED: usize = 4;
 /// The longest text of a cell on a terminal.
 const MOST_CHARACTERS: usize = 40;
 
@@ -27,18 +31,55 @@ pub(super) fn cells(groups: &[Group], also: Option<&str>) -> (Vec<String>, Vec<V
     let numbers: Vec<&str> = also.into_iter().chain(SHOWN).filter(is_there).collect();
     let varied = groups.first().map_or(&[][..], |group| &group.cells);
     let has_failed = groups.iter().any(|group| group.failed > 0);
+    let has_warned = groups.iter().any(|group| group.warned > 0);
     let mut head: Vec<String> = varied.iter().map(|(name, _)| name.clone()).collect();
     head.push("runs".to_string());
+    head.extend(has_warned.then(|| "warnings".to_string()));
     head.extend(has_failed.then(|| "failed".to_string()));
     head.extend(numbers.iter().map(|name| (*name).to_string()));
     let row = |group: &Group| {
         let mut row: Vec<String> = group.cells.iter().map(|(_, value)| text(value)).collect();
         row.push(group.runs.to_string());
+        row.extend(has_warned.then(|| notes(group)));
         row.extend(has_failed.then(|| group.failed.to_string()));
-        row.extend(numbers.iter().map(|name| group.means.get(*name).map_or(NONE.to_string(), mean)));
+        row.extend(numbers.iter().map(|name| match group.means.get(*name) {
+            Some(found) if group.warned > 0 => format!("{}{MARK}", mean(found)),
+            Some(found) => mean(found),
+            None => NONE.to_string(),
+        }));
         row
     };
     (head, groups.iter().map(row).collect())
+}
+
+/// The notes of a group's warnings, by the numbers of [`footnotes`].
+fn notes(group: &Group) -> String {
+    group.kinds.iter().map(|kind| format!("[{}]", kind + 1)).collect::<Vec<_>>().join(" ")
+}
+
+/// A line for each kind of warning: its number, the runs that have it, and its text.
+pub(super) fn footnotes(groups: &[Group], rows: &[SweepRow]) -> Vec<String> {
+    let line = |(number, warned): (usize, Warned)| {
+        let of: Vec<&Group> = groups.iter().filter(|group| group.kinds.contains(&number)).collect();
+        let (runs, text) = (warned.rows.len(), visible(&warned.text));
+        format!("[{}] {runs} of {} runs{}: {text}", number + 1, rows.len(), which(&of))
+    };
+    warned(rows).into_iter().enumerate().map(line).collect()
+}
+
+/// The options of the first of some groups, in brackets; empty if no option is varied.
+fn which(groups: &[&Group]) -> String {
+    let options = |group: &&Group| {
+        let cells = group.cells.iter().map(|(name, value)| format!("{name}={}", text(value)));
+        cells.collect::<Vec<_>>().join(" ")
+    };
+    let named: Vec<String> =
+        groups.iter().take(MOST_NAMED).map(options).filter(|options| !options.is_empty()).collect();
+    match (named.is_empty(), groups.len().saturating_sub(MOST_NAMED)) {
+        (true, _) => String::new(),
+        (false, 0) => format!(" ({})", named.join("; ")),
+        (false, more) => format!(" ({}; and {more} more choices of options)", named.join("; ")),
+    }
 }
 
 /// A value of a varied option.
@@ -59,19 +100,22 @@ fn mean(mean: &Mean) -> String {
 }
 
 /// The means as text for a terminal of `width` columns, with the column `also` and the main numbers. Numbers that do not fit
-/// are left out, the last ones first.
-pub fn table(groups: &[Group], also: Option<&str>, width: usize) -> String {
-    let (head, rows) = cells(groups, also);
+/// are left out, the last ones first. Numbers of runs with warnings are marked, and the warnings follow.
+pub fn table(groups: &[Group], rows: &[SweepRow], also: Option<&str>, width: usize) -> String {
+    let (head, lines_of_groups) = cells(groups, also);
     let short = |text: &String| match text.char_indices().nth(MOST_CHARACTERS) {
         Some((at, _)) => format!("{}\u{2026}", &text[..at]),
         None => text.clone(),
     };
-    let lines: Vec<Vec<String>> =
-        std::iter::once(&head).chain(rows.iter().take(MOST_ROWS)).map(|row| row.iter().map(short).collect()).collect();
+    let lines: Vec<Vec<String>> = std::iter::once(&head)
+        .chain(lines_of_groups.iter().take(MOST_ROWS))
+        .map(|row| row.iter().map(short).collect())
+        .collect();
     let widths: Vec<usize> = (0..head.len())
         .map(|column| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0))
         .collect();
-    let fixed = groups.first().map_or(0, |group| group.cells.len()) + 1;
+    let has_warned = groups.iter().any(|group| group.warned > 0);
+    let fixed = groups.first().map_or(0, |group| group.cells.len()) + 1 + usize::from(has_warned);
     let fits = |columns: &usize| widths[..*columns].iter().map(|width| width + 2).sum::<usize>() <= width + 2;
     let columns = (fixed..=head.len()).rev().find(fits).unwrap_or(fixed.min(head.len()));
     let mut text = String::new();
@@ -83,8 +127,8 @@ pub fn table(groups: &[Group], also: Option<&str>, width: usize) -> String {
             .collect();
         text += &format!("{}\n", cells.join("  "));
     }
-    if rows.len() > MOST_ROWS {
-        text += &format!("... and {} more choices of options\n", rows.len() - MOST_ROWS);
+    if lines_of_groups.len() > MOST_ROWS {
+        text += &format!("... and {} more choices of options\n", lines_of_groups.len() - MOST_ROWS);
     }
     if columns < head.len() {
         text += &format!("not shown: {}\n", head[columns..].join(", "));
@@ -92,7 +136,19 @@ pub fn table(groups: &[Group], also: Option<&str>, width: usize) -> String {
     if groups.iter().any(|group| group.means.values().any(|mean| mean.half_width.is_some())) {
         text += "means over the seeds, \u{b1} half of the 95 % confidence interval\n";
     }
+    if has_warned {
+        text += &format!("{MARK} a run has a warning, which may void its numbers:\n");
+        footnotes(groups, rows).iter().for_each(|note| text += &format!("{note}\n"));
+    }
     text
+}
+
+/// The warnings of all runs, a line for each kind, as they are printed beside the table.
+pub fn warning_lines(groups: &[Group], rows: &[SweepRow]) -> Vec<String> {
+    footnotes(groups, rows)
+        .into_iter()
+        .map(|note| note.split_once("] ").map_or(String::new(), |(_, rest)| rest.to_string()))
+        .collect()
 }
 
 #[cfg(test)]
@@ -109,12 +165,37 @@ mod tests {
         };
         let rows = [row(0.07, 1, 3.0), row(0.07, 2, 3.5), row(0.14, 1, 2.0), row(0.14, 2, 2.0)];
         let groups = groups(&rows, &["page.op".to_string(), "seed".to_string()]);
-        let text = table(&groups, None, 100);
+        let text = table(&groups, &rows, None, 100);
         let lines: Vec<&str> = text.lines().collect();
         assert!(lines[0].ends_with("runs  write_amplification.steady  wear.lifetime_host_tib"), "{text}");
         assert!(lines[1].contains("0.07     2") && lines[1].contains("3.25 \u{b1} 3.18"), "{text}");
         assert!(lines[2].contains("2.00 \u{b1} 0"), "{text}");
-        assert!(table(&groups, None, 45).contains("not shown: wear.lifetime_host_tib"));
-        assert!(table(&[], None, 20).starts_with("runs\n"));
+        assert!(table(&groups, &rows, None, 45).contains("not shown: wear.lifetime_host_tib"));
+        assert!(!text.contains('*'), "nothing is marked: {text}");
+        assert!(table(&[], &[], None, 20).starts_with("runs\n"));
+    }
+
+    /// A sweep printed WA 1.00 of drives of which nothing was erased, and not the warning that a run of each printed: no test
+    /// had a sweep whose runs warn.
+    #[test]
+    fn numbers_of_runs_with_warnings_are_marked_and_the_warnings_follow() {
+        let row = |op: f64, warnings: &str| {
+            let row = json!({ "page.op": op, "seed": 1, "write_amplification.steady": 1.0, "throughput_mib_s": 7, "warnings": warnings });
+            row.as_object().unwrap().clone()
+        };
+        let rows = [
+            row(0.07, "[\"nothing was erased in 9 s\"]"),
+            row(0.14, "[]"),
+            row(0.28, "[\"nothing was erased in 8 s\", \"short\"]"),
+        ];
+        let groups = groups(&rows, &["page.op".to_string(), "seed".to_string()]);
+        let text = table(&groups, &rows, None, 120);
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines[0].contains("runs  warnings  "), "{text}");
+        assert!(lines[1].contains("[1]") && lines[1].contains("1.00*") && lines[1].ends_with("7.00*"), "{text}");
+        assert!(!lines[2].contains('*') && lines[3].contains("[1] [2]"), "{text}");
+        assert!(text.contains("[1] 2 of 3 runs (page.op=0.07; page.op=0.28): nothing was erased in 9 s\n"), "{text}");
+        assert!(table(&groups, &rows, None, 20).contains("[1] [2]"), "a narrow terminal has them, too");
+        assert_eq!(warning_lines(&groups, &rows)[1], "1 of 3 runs (page.op=0.28): short");
     }
 }

@@ -1,7 +1,7 @@
 //! The results of a sweep: tables, means and a page.
 
 use crate::failure::Failure;
-use flashpath::report::sweep::{Figure, Group, SweepRow, csv, groups, means, page, parquet, table};
+use flashpath::report::sweep::{Figure, Group, SweepRow, csv, groups, means, page, parquet, table, warning_lines};
 use flashpath::report::{check_writable, is_special, write_file};
 use flashpath::units::human_size;
 use flashpath_sweep::{ERROR, Journal, Limits, Plan, Point, has_failed};
@@ -150,6 +150,9 @@ impl Outputs {
             }
         }
         if !quiet {
+            for warning in warning_lines(&groups, &rows) {
+                crate::print_message(&format!("warning: {warning}"));
+            }
             for (_, file) in self.files().into_iter().filter(|(_, file)| is_file(file)) {
                 crate::print_message(&format!("wrote {}", file.display()));
             }
@@ -159,7 +162,7 @@ impl Outputs {
 
     fn write_tables(&self, rows: &[SweepRow], groups: &[Group], columns: &[String]) -> Result<(), Failure> {
         let mut means_first = columns.to_vec();
-        means_first.extend(["runs", "failed"].map(String::from));
+        means_first.extend(["runs", "failed", "warned"].map(String::from));
         let mut is_printed = false;
         let forms: [(&Option<PathBuf>, &dyn Fn() -> String); 2] =
             [(&self.csv, &|| csv(rows, columns)), (&self.means, &|| csv(&means(groups), &means_first))];
@@ -181,7 +184,7 @@ impl Outputs {
         }
         let terminal = std::io::stdout().is_terminal();
         let width = if terminal { usize::from(console::Term::stdout().size().1) } else { 120 };
-        crate::print(&table(groups, self.y.as_deref(), width))
+        crate::print(&table(groups, rows, self.y.as_deref(), width))
     }
 }
 

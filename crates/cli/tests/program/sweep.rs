@@ -72,7 +72,9 @@ fn a_row_is_what_a_run_of_its_own_gives() {
     assert!(head.starts_with("workload,uniform.writes,page.op,page.victim,seed,"), "{}", &head[..80]);
     let traces: Vec<_> = rows.iter().filter(|row| row["workload"] == "t.csv").collect();
     assert!(traces.len() == 8 && traces.iter().all(|row| row["uniform.writes"].is_empty()));
-    assert_eq!(answer.stdout.lines().filter(|line| line.contains("greedy") || line.contains("fifo")).count(), 12);
+    // The notes of warnings name the policies, too.
+    let table = answer.stdout.lines().filter(|line| !line.starts_with('['));
+    assert_eq!(table.filter(|line| line.contains("greedy") || line.contains("fifo")).count(), 12);
 }
 
 #[test]
@@ -344,4 +346,40 @@ fn results_that_cannot_be_written_are_not_lost() {
     let value: Value =
         serde_json::from_str(read(&bench, "j").lines().nth(1).unwrap().split_once(' ').unwrap().1).unwrap();
     assert!(value["row"]["flash.programmed_pages"].as_u64().unwrap() > 0);
+}
+
+/// The warning that voids a number was in `run` alone: a sweep printed WA 1.00 of drives of which nothing was erased. No test
+/// had a sweep whose runs warn.
+#[test]
+fn warnings_of_runs_stand_beside_their_numbers_in_every_form() {
+    let bench = Bench::new();
+    let paths = "page:op=14%:28%/nand:size=128M,timing=off";
+    let run = bench.flashpath(&["run", "uniform:writes=4M", "--on", "page:op=14%/nand:size=128M,timing=off"]);
+    let warning = run.stderr.lines().find_map(|line| line.strip_prefix("warning: ")?.split_once(": ")).unwrap().1;
+    let sweep =
+        ["sweep", "uniform:writes=4M:6x", "--on", paths, "--csv", "s.csv", "--means", "m.csv", "--report", "s.html"];
+    let (mut outputs, mut tables) = (Vec::new(), Vec::new());
+    // The second one goes on from the journal of the first.
+    for _ in 0..2 {
+        let answer = bench.flashpath(&sweep);
+        assert_eq!(answer.code, Some(0), "{answer:?}");
+        let told = answer.stderr.split("warning: ").find(|told| told.contains(&warning[..20])).unwrap_or_default();
+        assert!(told.contains("uniform.writes=4194304") && !told.contains("uniform.writes=6"), "{answer:?}");
+        assert_eq!(answer.stderr.matches(&warning[..20]).count(), 1, "once for its kind");
+        let marked = answer.stdout.lines().filter(|line| line.contains("[1]") && line.contains('*'));
+        assert!(marked.count() >= 2 && answer.stdout.contains("[1] 2 of 4 runs"), "{answer:?}");
+        outputs.push(answer.stdout);
+        tables.push(["s.csv", "m.csv", "s.html"].map(|name| read(&bench, name)));
+    }
+    assert!(outputs[0] == outputs[1] && tables[0] == tables[1], "a sweep that goes on has them, too");
+    for row in rows(&tables[0][0]) {
+        assert_eq!(row["warnings"].contains(&warning[..20]), row["uniform.writes"] == "4194304", "{row:?}");
+    }
+    for row in rows(&tables[0][1]) {
+        let has_it = row["warnings"].contains(&warning[..20]) && row["warned"] == "1";
+        assert_eq!(has_it, row["uniform.writes"] == "4194304", "{row:?}");
+    }
+    assert!(tables[0][2].contains("<h2>Warnings</h2>") && tables[0][2].contains("*</td>"));
+    let quiet = bench.flashpath(&[&sweep[..], &["--quiet"]].concat());
+    assert!(!quiet.stderr.contains("warning") && quiet.stdout.contains("[1] 2 of 4 runs"), "{quiet:?}");
 }
