@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+import functools
+import importlib
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import flashpath
 import numpy
@@ -159,3 +167,157 @@ def test_a_journal_of_other_code_is_refused(tmp_path: Path) -> None:
     add(30)
     with pytest.raises(flashpath.InputError, match="another sweep"):
         flashpath.sweep("zipf:writes=64M", on=path, journal=journal)
+
+
+#: Below, a weight decides what a policy answers.
+WEIGHT = 1.0
+VALUES = {"weights": numpy.array([1.0, 2.0]), "names": {"a", "b", "c"}}
+
+
+def _weighted(valid: int) -> float:
+    return -WEIGHT * valid
+
+
+def by_global(candidates: Candidates, now: int) -> list[float]:
+    return [-WEIGHT * valid for valid in candidates.valid]
+
+
+def by_helper(candidates: Candidates, now: int) -> list[float]:
+    return [_weighted(valid) for valid in candidates.valid]
+
+
+def by_values(candidates: Candidates, now: int) -> list[float]:
+    return [-VALUES["weights"][0] * valid for valid in candidates.valid]
+
+
+def by_closure(weight: float) -> Callable[..., list[float]]:
+    def decide(candidates: Candidates, now: int) -> list[float]:
+        return [-weight * valid for valid in candidates.valid]
+
+    return decide
+
+
+def by_argument(weight: float, candidates: Candidates, now: int) -> list[float]:
+    return [-weight * valid for valid in candidates.valid]
+
+
+class Base:
+    weight = 1.0
+
+
+class ByAttribute(Base):
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+
+    def __call__(self, candidates: Candidates, now: int) -> list[float]:
+        return [-self.weight * valid for valid in candidates.valid]
+
+
+MODULE = """
+WEIGHT = 1.0
+def helper(valid):
+    return -WEIGHT * valid
+def decide(candidates, now):
+    return [helper(valid) for valid in candidates.valid]
+"""
+
+ON = "page:victim=weighted,op=14%/nand:size=128M"
+
+
+def _sweep(policy: Callable[..., Any], journal: Path) -> flashpath.Sweep:
+    flashpath.victim("weighted")(policy)
+    return flashpath.sweep("uniform:writes=2x", on=ON, journal=journal)
+
+
+def _module(folder: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    (folder / "weighing.py").write_text(MODULE)
+    monkeypatch.syspath_prepend(folder)
+    sys.modules.pop("weighing", None)
+    return importlib.import_module("weighing")
+
+
+def test_a_policy_is_its_values_and_what_it_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The digest was that of the source of the function: W=1.0 and W=0.5 were one policy, and a journal of the first was taken.
+
+    No test changed anything but the source.
+    """
+    module = _module(tmp_path, monkeypatch)
+    here = sys.modules[__name__]
+    changes: list[tuple[Callable[..., Any], Callable[..., Any], Any, str]] = [
+        (by_global, by_global, here, "WEIGHT"),
+        (by_helper, by_helper, here, "WEIGHT"),
+        (by_closure(1.0), by_closure(0.5), None, ""),
+        (functools.partial(by_argument, 1.0), functools.partial(by_argument, 0.5), None, ""),
+        (ByAttribute, ByAttribute, ByAttribute, "weight"),
+        (ByAttribute, ByAttribute, Base, "weight"),
+        (module.decide, module.decide, module, "WEIGHT"),
+        (lambda c, now: module.decide(c, now), lambda c, now: module.decide(c, now), module, "WEIGHT"),
+        (by_values, by_values, here, "VALUES"),
+    ]
+    for at, (first, second, owner, name) in enumerate(changes):
+        journal = tmp_path / f"journal{at}"
+        table = _sweep(first, journal).to_csv()
+        assert _sweep(first, journal).to_csv() == table
+        with monkeypatch.context() as patched:
+            if owner is not None:
+                changed = {"weights": numpy.array([0.5, 2.0]), "names": {"a"}} if name == "VALUES" else 0.5
+                patched.setattr(owner, name, changed, raising=False)
+            with pytest.raises(flashpath.InputError, match="another sweep"):
+                _sweep(second, journal)
+        assert _sweep(first, journal).to_csv() == table, "it is the first one again"
+
+
+SCRIPT = """
+import sys
+sys.path.insert(0, {folder!r})
+import flashpath, numpy, weighing
+NAMES = {{"a", "b", "c", "dd", "eee", "ffff"}}
+ARRAY = numpy.arange(8.0)
+class Weighs:
+    def __init__(self, seed):
+        self.weight = 1.0 if "a" in NAMES else 0.5
+    def __call__(self, candidates, now):
+        return [weighing.helper(valid) * self.weight + ARRAY[0] for valid in candidates.valid]
+flashpath.victim("weighted")(Weighs)
+print(flashpath.sweep("uniform:writes=2x", on={on!r}, journal={journal!r}, progress=False).to_csv())
+"""
+
+
+def test_the_same_policy_goes_on_in_another_process(tmp_path: Path) -> None:
+    (tmp_path / "weighing.py").write_text(MODULE)
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT.format(folder=str(tmp_path), on=ON, journal=str(tmp_path / "journal")))
+
+    def run(seed: str) -> subprocess.CompletedProcess[str]:
+        environment = {"PYTHONHASHSEED": seed, "PYTHONPATH": ":".join(sys.path)}
+        return subprocess.run([sys.executable, str(script)], env=environment, capture_output=True, text=True, check=False)
+
+    first, second = run("1"), run("2")
+    assert first.returncode == 0 and second.returncode == 0, first.stderr + second.stderr
+    assert first.stdout == second.stdout
+    # A helper in another file is a part of it.
+    (tmp_path / "weighing.py").write_text(MODULE.replace("-WEIGHT", "-2 * WEIGHT"))
+    changed = run("1")
+    assert changed.returncode != 0 and "another sweep" in changed.stderr, changed.stderr
+
+
+def test_a_policy_that_cannot_be_told_from_another_is_refused() -> None:
+    lock = threading.Lock()
+
+    @flashpath.victim("locked")
+    def locked(candidates: Candidates, now: int) -> list[int]:
+        with lock:
+            return list(candidates.invalid)
+
+    with pytest.raises(flashpath.InputError, match="lock is a lock, by which a policy cannot be told"):
+        flashpath.sweep("uniform:writes=2x", on=PAGE.format("locked"))
+
+
+def test_a_sweep_has_the_warnings_of_its_runs() -> None:
+    table = flashpath.sweep("uniform:writes=4M:6x", on="page:op=14%/nand:size=128M")
+    (text, rows), *_ = table.warnings
+    assert rows == [0] and text in table.to_csv().replace('""', '"')
+    assert flashpath.run("uniform:writes=4M", on="page:op=14%/nand:size=128M").warnings[0] == text
+    means = table.means().to_csv().splitlines()
+    assert "warned" in means[0] and text[:20] in means[1] and text[:20] not in means[2]
+    assert "<h2>Warnings</h2>" in table.report()

@@ -5,7 +5,8 @@ same plan, once for each process, and returns rows as the journal has them: the 
 trace is sent as it is stored, once to each worker, and decoded there.
 
 A worker that dies loses its runs, which are done again elsewhere. A run during which several workers died is a row that
-says so. A sweep that ends early ends the runs that workers have begun.
+says so. A worker that cannot run the sweep, such as one with another version of this package, gets no runs: a warning names
+it, and the others do its share. A sweep that ends early ends the runs that workers have begun.
 """
 
 from __future__ import annotations
@@ -17,15 +18,16 @@ import tempfile
 import threading
 import time
 import uuid
+import warnings
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from . import _native
-from ._errors import ClusterError, FlashpathError
-from .policies import receive, shipped
+from ._errors import ClusterError, FlashpathError, InputError
+from .policies import pickled, receive
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -60,7 +62,7 @@ class Description:
     format: str | None
     stage: str | None
     cpu: str | None
-    #: The digest of the code of its policies.
+    #: The digest of its policies: of their code and of the values that they use.
     policies: str
     #: The policies in Python, pickled by value; empty without any.
     pickled_policies: bytes
@@ -85,13 +87,9 @@ class Description:
         policies: str,
     ) -> Description:
         """The description of a sweep on this machine."""
-        pickled = b""
-        if policies:
-            import cloudpickle
-
-            pickled = cloudpickle.dumps(shipped([path for _, path in on]))
+        sent = pickled([path for _, path in on]) if policies else b""
         files = [at for at, workload in enumerate(workloads) if _file_of(workload) is not None]
-        return cls(workloads, on, options, format, stage, cpu, policies, pickled, files, _native.program())
+        return cls(workloads, on, options, format, stage, cpu, policies, sent, files, _native.program())
 
     def plan(self, files: dict[int, str]) -> _native.Plan:
         """The plan, with these copies in place of the files of workloads."""
@@ -159,7 +157,7 @@ def _plan_of(described: Description, files: list[bytes]) -> _native.Plan:
         if known is not None:
             return known
         if described.pickled_policies:
-            receive(pickle.loads(described.pickled_policies))
+            receive(described.pickled_policies, described.policies)
         place = tempfile.TemporaryDirectory(prefix="flashpath-")
         copies = {}
         for at, content in zip(described.files, files, strict=True):
@@ -248,8 +246,55 @@ def _task() -> Callable[..., list[str]]:
     return task
 
 
-def _asked_of_workers(client: Client) -> dict[str, tuple[str | None, int, int]]:
-    """For each worker: its program, or None without the package; the memory for runs; its threads."""
+class _Workers:
+    """The workers of a cluster, without those that cannot run the sweep."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        #: Those that cannot, by their addresses, with the reasons.
+        self._refused: dict[str, str] = {}
+        #: The threads of the others.
+        self._threads: dict[str, int] = {}
+        #: True once one has done runs.
+        self.have_worked = False
+
+    def look(self) -> None:
+        """Learns which workers there are now."""
+        threads = self._client.nthreads()
+        self._threads = {address: threads[address] for address in threads if address not in self._refused}
+
+    @property
+    def threads(self) -> int:
+        return sum(self._threads.values())
+
+    @property
+    def chosen(self) -> frozenset[str] | None:
+        """Those that may get runs; None if all may."""
+        return frozenset(self._threads) if self._refused else None
+
+    def refuse(self, address: str, why: str) -> None:
+        """Gives this worker no runs any more, and says so."""
+        if address in self._refused:
+            return
+        self._refused[address] = why
+        self._threads.pop(address, None)
+        # At the call of sweep().
+        warnings.warn(f"the worker {address} gets no runs: {why}", RuntimeWarning, stacklevel=5)
+
+    @property
+    def reasons(self) -> str:
+        """Why some get no runs."""
+        told = [f"{address}: {why}" for address, why in sorted(self._refused.items())]
+        return "; ".join(told[:3]) + (f", and {len(told) - 3} more" if len(told) > 3 else "")
+
+    def check_any(self) -> None:
+        """Refuses a cluster of which no worker can run the sweep."""
+        if self._refused and not self._threads and not self.have_worked:
+            raise ClusterError(f"no worker can run the sweep: {self.reasons}: install the same package on all workers")
+
+
+def _asked_of_workers(client: Client) -> dict[str, tuple[str | None, int, int] | BaseException]:
+    """For each worker: its program, or None without the package; the memory for runs; its threads. Or why it does not answer."""
 
     def answer(dask_worker: Any) -> tuple[str | None, int, int]:
         limit = dask_worker.memory_manager.memory_limit or 0
@@ -260,30 +305,28 @@ def _asked_of_workers(client: Client) -> dict[str, tuple[str | None, int, int]]:
             return (None, limit, dask_worker.state.nthreads)
         return (_native.program(), limit, dask_worker.state.nthreads)
 
-    found: dict[str, tuple[str | None, int, int]] = client.run(answer)
+    found: dict[str, tuple[str | None, int, int] | BaseException] = client.run(answer, on_error="return")
     return found
 
 
-def check_workers(client: Client, plan: _native.Plan, program: str) -> int:
-    """Checks that all workers have this program and enough memory, and returns the number of their threads."""
-    workers = _asked_of_workers(client)
-    if not workers:
+def check_workers(client: Client, workers: _Workers, plan: _native.Plan, program: str) -> None:
+    """Refuses the workers that do not have this program, and a sweep with runs that do not fit the others."""
+    asked = _asked_of_workers(client)
+    if not asked:
         client.wait_for_workers(1, timeout=_PATIENCE_SECONDS)
-        workers = _asked_of_workers(client)
-    wrong = [
-        f"{address} has {found or 'no package flashpath'}"
-        for address, (found, _, _) in sorted(workers.items())
-        if found != program
-    ]
-    if wrong:
-        more = f", and {len(wrong) - 3} more" if len(wrong) > 3 else ""
-        raise ClusterError(
-            f"this is {program}, and {'; '.join(wrong[:3])}{more}: install the same package on all workers"
-        )
-    limits = [limit for _, limit, _ in workers.values() if limit > 0]
+        asked = _asked_of_workers(client)
+    workers.look()
+    limits: list[int] = []
+    for address, answer in sorted(asked.items()):
+        if isinstance(answer, BaseException):
+            workers.refuse(address, f"it does not answer: {type(answer).__name__}: {answer}")
+        elif answer[0] != program:
+            workers.refuse(address, f"it has {answer[0] or 'no package flashpath'}, and this is {program}")
+        elif answer[1] > 0:
+            limits.append(answer[1])
+    workers.check_any()
     if limits:
         plan.check_memory(int(min(limits) * _MEMORY_SHARE))
-    return sum(threads for _, _, threads in workers.values())
 
 
 def _is_loss(error: BaseException) -> bool:
@@ -307,6 +350,8 @@ class _Tasks:
         self._task, self._pickled = _task(), pickle.dumps(described)
         self._files: list[Future[Any]] = []
         self.under_way: dict[Any, tuple[Future[Any], list[int]]] = {}
+        #: The workers among which a task must stay.
+        self._bound: dict[Any, frozenset[str]] = {}
         self.ended: queue.SimpleQueue[Future[Any]] = queue.SimpleQueue()
         self._losses: Counter[int] = Counter()
         self._seconds, self._runs = 0.0, 0
@@ -343,6 +388,10 @@ class _Tasks:
         self._again.extend(number for number in numbers if self._losses[number] < _MOST_LOSSES)
         return [number for number in numbers if self._losses[number] >= _MOST_LOSSES]
 
+    def give_back(self, numbers: list[int]) -> None:
+        """Takes runs back that a worker could not do, by no fault of theirs."""
+        self._waiting.extendleft(reversed(numbers))
+
     def _next(self, threads: int) -> list[int]:
         # What was lost with workers runs alone: it may be the reason.
         if self._again:
@@ -353,15 +402,34 @@ class _Tasks:
         runs = max(1, min(runs, _MOST_RUNS, len(self._waiting) // (2 * threads)))
         return [self._waiting.popleft() for _ in range(min(runs, len(self._waiting)))]
 
-    def hand_out(self, threads: int) -> None:
-        """Gives each thread of the cluster work."""
+    def hand_out(self, workers: _Workers) -> None:
+        """Gives each thread of the workers work."""
+        threads, chosen = max(1, workers.threads), workers.chosen
+        if chosen is not None:
+            # Their workers may have gone, and no others take such tasks.
+            for key in [key for key, bound in self._bound.items() if not bound & chosen]:
+                del self._bound[key]
+                if key in self.under_way:
+                    task, numbers = self.under_way.pop(key)
+                    self._client.cancel([task], force=True)
+                    self.give_back(numbers)
+            if not chosen:
+                return
         while (self._waiting or self._again) and len(self.under_way) < threads * _TASKS_PER_THREAD:
             numbers = self._next(threads)
             task = self._client.submit(
-                self._task, self._pickled, numbers, *self._files, pure=False, retries=0
+                self._task, self._pickled, numbers, *self._files, pure=False, retries=0,
+                workers=None if chosen is None else sorted(chosen),
             )
             self.under_way[task.key] = (task, numbers)
+            if chosen is not None:
+                self._bound[task.key] = chosen
             task.add_done_callback(self.ended.put)
+
+    def took_off(self, task: Future[Any]) -> list[int]:
+        """The runs of a task that has ended."""
+        self._bound.pop(task.key, None)
+        return self.under_way.pop(task.key)[1]
 
     def cancel(self) -> None:
         """Ends the tasks under way: those that wait, and those that workers have begun."""
@@ -377,9 +445,10 @@ def run_on(
     plan: _native.Plan,
     described: Description,
     journal: _native.Journal,
+    place: str | None,
     tell: Callable[[int, int, int, int, float, float | None], object],
 ) -> None:
-    """Runs what the journal lacks on the workers of a cluster, and adds it."""
+    """Runs what the journal lacks on the workers of a cluster, and adds it. ``place`` is the file of the journal, if it stays."""
     import dataclasses
     import json
 
@@ -390,61 +459,141 @@ def run_on(
     tasks = _Tasks(client, described, [number for number in range(plan.runs) if number not in before])
     if tasks.is_done:
         return
-    threads = check_workers(client, plan, described.program)
-    tasks.send_files()
     done, failed, began = len(before), journal.failed(), time.monotonic()
     told = synced = seen = began
+    workers = _Workers(client)
+
+    def take(task: Future[Any], numbers: list[int]) -> None:
+        nonlocal done, failed
+        rows = _rows_of(task)
+        if isinstance(rows, BaseException):
+            _check_scheduler(client)
+            if not _is_loss(rows):
+                _refuse_worker_of(client, workers, task, rows)
+                tasks.give_back(numbers)
+                workers.check_any()
+                return
+            rows = [plan.failed_point(number, _DIED) for number in tasks.lost(numbers, _has_killed(rows))]
+            tasks.send_files()
+        else:
+            workers.have_worked = True
+        for row in rows:
+            journal.add(row)
+            read = json.loads(row)
+            done, failed = done + 1, failed + (read["row"]["error"] is not None)
+            tasks.took(read["seconds"], 1)
+
     try:
+        check_workers(client, workers, plan, described.program)
+        workers.look()
+        tasks.send_files()
         while not tasks.is_done:
-            tasks.hand_out(max(1, threads))
+            tasks.hand_out(workers)
             try:
                 task = tasks.ended.get(timeout=_TICK_SECONDS)
             except queue.Empty:
                 task = None
             now = time.monotonic()
             if task is not None and task.key in tasks.under_way:
-                _, numbers = tasks.under_way.pop(task.key)
-                rows, lost = _rows_of(task)
-                if rows is None:
-                    rows = [plan.failed_point(number, _DIED) for number in tasks.lost(numbers, lost)]
-                    tasks.send_files()
-                for row in rows:
-                    journal.add(row)
-                    read = json.loads(row)
-                    done, failed = done + 1, failed + (read["row"]["error"] is not None)
-                    tasks.took(read["seconds"], 1)
+                take(task, tasks.took_off(task))
+            _check_scheduler(client)
             if now - synced > _SYNC_SECONDS:
                 journal.sync()
-                threads = sum(client.nthreads().values())
-                seen = now if threads else seen
+                workers.look()
+                seen = now if workers.threads else seen
                 synced = now
                 if now - seen > _PATIENCE_SECONDS:
-                    raise ClusterError(
-                        f"no worker is left since {_PATIENCE_SECONDS:.0f} s, and {plan.runs - done} runs are: "
-                        "start workers, and repeat the sweep with the same journal"
-                    )
+                    others = f" (others get no runs: {workers.reasons})" if workers.reasons else ""
+                    raise ClusterError(f"no worker is left since {_PATIENCE_SECONDS:.0f} s: start workers{others}")
             if now - told > _TICK_SECONDS or tasks.is_done:
                 told = now
                 mine = done - len(before)
                 left = (now - began) / mine * (plan.runs - done) if mine else None
-                tell(plan.runs, done, failed, min(len(tasks.under_way), threads), done / plan.runs, left)
+                tell(plan.runs, done, failed, min(len(tasks.under_way), workers.threads), done / plan.runs, left)
+    except InputError:
+        raise
+    except _of_cluster() as error:
+        if not isinstance(error, (FlashpathError, *_of_comm())) and client.status == "running":
+            # It is not of the cluster, but of the journal or of the progress.
+            raise
+        # What others have done stays.
+        for task, numbers in list(tasks.under_way.values()):
+            if task.status == "finished":
+                with suppress(Exception):
+                    take(task, numbers)
+        journal.sync()
+        why = str(error) if isinstance(error, ClusterError) else f"{_NO_SCHEDULER}: {type(error).__name__}: {error}"
+        kept = f"are in the journal {place}: repeat the sweep with it" if place else "are lost: give journal=, and repeat it"
+        raise ClusterError(f"{why}; {done} of {plan.runs} runs are done, and {kept}") from error
     finally:
-        tasks.cancel()
+        if client.status == "running":
+            with suppress(*_of_connection()):
+                tasks.cancel()
         journal.sync()
 
 
-def _rows_of(task: Future[Any]) -> tuple[list[str] | None, bool]:
-    """The rows of a task that has ended, or None if it was lost; and True if that has killed several workers."""
-    from distributed import KilledWorker
+#: The error of a cluster that is gone.
+_NO_SCHEDULER = "the scheduler of the cluster cannot be reached"
 
+
+def _check_scheduler(client: Client) -> None:
+    """Refuses a cluster without a scheduler: its tasks are lost, and not by their own fault."""
+    if client.status != "running":
+        raise ClusterError(f"{_NO_SCHEDULER}: the client is {client.status}")
+
+
+def _of_cluster() -> tuple[type[BaseException], ...]:
+    """The exceptions with which the cluster ends a sweep."""
+    return (FlashpathError, *_of_connection())
+
+
+def _of_comm() -> tuple[type[BaseException], ...]:
+    """The exceptions of a connection that is gone, and of nothing else."""
+    import asyncio
+    from concurrent.futures import CancelledError as FutureCancelled
+
+    from distributed import CancelledError
+    from distributed.comm.core import CommClosedError
+
+    return (ConnectionError, CommClosedError, CancelledError, FutureCancelled, TimeoutError, asyncio.TimeoutError)
+
+
+def _of_connection() -> tuple[type[BaseException], ...]:
+    """The same, and those of a client that has ended itself."""
+    return (OSError, RuntimeError, *_of_comm())
+
+
+def _rows_of(task: Future[Any]) -> list[str] | BaseException:
+    """The rows of a task that has ended, or why there are none. An error of the input ends the sweep."""
     try:
         rows: list[str] = task.result()
-        return rows, False
-    except FlashpathError:
+        return rows
+    except InputError:
         raise
     except BaseException as error:
         if isinstance(error, (KeyboardInterrupt, SystemExit)):
             raise
-        if _is_loss(error):
-            return None, isinstance(error, KilledWorker)
-        raise ClusterError(f"a worker cannot run the sweep: {type(error).__name__}: {error}") from error
+        return error
+
+
+def _has_killed(error: BaseException) -> bool:
+    """True for a task that was lost because several workers died during it."""
+    from distributed import KilledWorker
+
+    return isinstance(error, KilledWorker)
+
+
+def _refuse_worker_of(client: Client, workers: _Workers, task: Future[Any], error: BaseException) -> None:
+    """Gives no runs any more to the worker on which a task has failed, which is not by its runs: these fail in their rows."""
+    key = task.key
+
+    def failed_on(dask_scheduler: Any) -> list[str]:
+        found = dask_scheduler.tasks.get(key)
+        return sorted(found.erred_on or ()) if found is not None else []
+
+    why = str(error) if isinstance(error, FlashpathError) else f"{type(error).__name__}: {error}"
+    addresses: list[str] = client.run_on_scheduler(failed_on)
+    if not addresses:
+        raise ClusterError(f"a worker cannot run the sweep: {why}") from error
+    for address in addresses:
+        workers.refuse(address, why)

@@ -172,11 +172,21 @@ class Sweep(Table):
         #: The cost of policies in Python, over all runs of this session.
         self.policies = costs
 
+    @property
+    def warnings(self) -> list[tuple[str, list[int]]]:
+        """What the runs warn of, such as a write amplification of a drive of which nothing was erased.
+
+        Warnings that differ in numbers alone are one: the first of them, and the rows that have such a warning, from 0 on.
+        Each row has its own in the column ``warnings``, as JSON.
+        """
+        return self._native.warnings()
+
     def means(self) -> Table:
         """The means over the seeds: a row for each choice of the varied options.
 
         It has ``runs``, ``failed``, and for each number its mean, and in ``NAME.ci95`` half of the width of its 95 %
         confidence interval by Student's t. A number that only some runs of a choice have also has ``NAME.count``.
+        ``warned`` is the number of runs with warnings, and ``warnings`` has these, as JSON.
         """
         return Table(self._native.means(self.varied))
 
@@ -249,7 +259,8 @@ def sweep(
         format, stage, cpu: see :func:`flashpath.run`.
         jobs: The number of runs beside each other. Default: the processors. With ``client``, its workers decide.
         memory: Bytes of memory of all runs together. Default: half of the machine's, or of the control group's limit.
-        journal: The file of the runs that are done. ``flashpath sweep --journal`` can go on with the same file.
+        journal: The file of the runs that are done. ``flashpath sweep --journal`` can go on with the same file, unless a
+            policy is in Python: then the journal is of its code and of the values that it uses, and refused with others.
         client: A ``dask.distributed.Client``: its workers do the runs. The table is the same to the last digit.
         progress: True for a bar, False for none, or a function of :class:`flashpath.SweepProgress`, which is called about
             5 times a second. Default: a bar in notebooks and terminals.
@@ -285,7 +296,7 @@ def sweep(
 
             described = Description.of(asked, paths, options, format, stage, cpu, policies)
             opened = _native.Journal(plan, journal, command, policies)
-            run_on(client, plan, described, opened, watch)
+            run_on(client, plan, described, opened, None if journal is None else os.fspath(journal), watch)
         return Sweep(opened.table(), plan.columns, opened.failed(), costs_since(before))
     finally:
         watch.close()

@@ -7,13 +7,17 @@ and answers a number for each item. Its cost is in ``Result.policies`` and ``Swe
 from __future__ import annotations
 
 import array
-import hashlib
 import inspect
+import pickle
 import re
+import sys
+import types
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from . import _native
+from ._errors import ClusterError, InputError
+from ._identity import Identity, identity_of
 from .results import PolicyCost
 
 __all__ = ["Blocks", "Candidates", "Segments", "cleaner", "grouping", "victim"]
@@ -207,20 +211,49 @@ def used_by(paths: Iterable[str]) -> list[tuple[str, str]]:
     return [key for key in sorted(_added) if re.search(rf"(?<![\w-]){re.escape(key[1])}(?![\w-])", text)]
 
 
+def _identity(paths: Iterable[str]) -> tuple[str, Identity]:
+    return identity_of(
+        (f"{option}={name}", _added[option, name][0], _added[option, name][2]) for option, name in used_by(paths)
+    )
+
+
 def digest_of(paths: Iterable[str]) -> str:
-    """A digest of the code of the policies that paths use; empty without any. A journal of other code is refused."""
-    used = used_by(paths)
-    if not used:
-        return ""
-    found = hashlib.sha256()
-    for key in used:
-        policy, _, groups = _added[key]
-        try:
-            code = inspect.getsource(policy)
-        except (OSError, TypeError):
-            code = repr(getattr(policy, "__code__", policy))
-        found.update(repr((key, groups, code)).encode())
-    return found.hexdigest()
+    """A digest of the policies that paths use: of their code, of all that they call, and of the values that they use.
+
+    Empty without any. A journal of other policies is refused.
+    """
+    found = list(paths)
+    return _identity(found)[0] if used_by(found) else ""
+
+
+def pickled(paths: Iterable[str]) -> bytes:
+    """The policies that paths use, with all that is not installed by value."""
+    import cloudpickle
+
+    found = list(paths)
+    policies = shipped(found)
+    _, identity = _identity(found)
+    # A worker would take a class that it was sent before for this one, with the attributes that it had.
+    tracked = getattr(getattr(cloudpickle, "cloudpickle", None), "_DYNAMIC_CLASS_TRACKER_BY_CLASS", {})
+    for kind in identity.classes:
+        tracked.pop(kind, None)
+    by_value: list[types.ModuleType] = []
+    try:
+        for module in identity.modules.values():
+            if sys.modules.get(module.__name__) is module and module.__name__ not in cloudpickle.list_registry_pickle_by_value():
+                cloudpickle.register_pickle_by_value(module)
+                by_value.append(module)
+        return bytes(cloudpickle.dumps(policies))
+    except Exception as error:
+        names = ", ".join(sorted(identity.modules)) or "none"
+        raise InputError(
+            f"the policies cannot be sent to workers: {type(error).__name__}: {error}",
+            f"they and the modules that they use are sent by value (modules: {names}): take out what cannot be pickled, or "
+            "install those modules as a package, here and on the workers",
+        ) from error
+    finally:
+        for module in by_value:
+            cloudpickle.unregister_pickle_by_value(module)
 
 
 def shipped(paths: Iterable[str]) -> list[tuple[str, str, Callable[..., Any], str, int]]:
@@ -228,8 +261,27 @@ def shipped(paths: Iterable[str]) -> list[tuple[str, str, Callable[..., Any], st
     return [(*key, *_added[key]) for key in used_by(paths)]
 
 
-def receive(policies: Iterable[tuple[str, str, Callable[..., Any], str, int]]) -> None:
-    """Adds policies of another process."""
+def receive(sent: bytes, digest: str) -> None:
+    """Adds policies of another process, which must have this digest here, too."""
+    try:
+        policies: list[tuple[str, str, Callable[..., Any], str, int]] = pickle.loads(sent)
+    except Exception as error:
+        raise ClusterError(
+            f"a worker cannot read the policies: {type(error).__name__}: {error}: what is sent by its name alone has to be in a "
+            "package that is installed on the workers, too"
+        ) from error
+    try:
+        found, _ = identity_of((f"{option}={name}", policy, groups) for option, name, policy, _, groups in policies)
+    except InputError as error:
+        raise ClusterError(
+            f"a worker cannot use the policies: {error.message}: import modules at the top of the policy's file, and they are "
+            "sent with it, or install them on the workers"
+        ) from error
+    if found != digest:
+        raise ClusterError(
+            "a worker has other policies than were sent to it: install the same Python and the same packages on all workers, "
+            "and restart them"
+        )
     for option, name, policy, about, groups in policies:
         _add(option, name, policy, about, groups)
 
