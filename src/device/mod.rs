@@ -52,7 +52,7 @@ pub use block::{Abilities, BlockDevice, Extent, STAMP_BYTES, fill_with_stamp};
 pub(crate) use block::{blocks_in, check_range};
 pub use error::{DeviceError, ZoneError};
 /// The frames of a guest, whose memory a monitor keeps.
-pub use flashpath_vmm::Arena;
+pub use flashpath_vmm::{Arena, HeldName, NameError};
 pub use frame::Frame;
 pub use kept::{KeptVolume, Monitor, Retained};
 pub use lba::Lba;

@@ -29,10 +29,9 @@ impl Patience {
         let until = Instant::now() + self.most;
         let mut is_announced = false;
         loop {
-            match open() {
-                Err(OpenError::Station(StationError::Image(ImageError::InUse { image, user })))
-                    if Instant::now() < until =>
-                {
+            let opened = open();
+            match opened.as_ref().err().and_then(use_of) {
+                Some((image, user)) if Instant::now() < until => {
                     if !std::mem::replace(&mut is_announced, true) {
                         let seconds = self.most.as_secs_f64();
                         print_message(&format!(
@@ -41,8 +40,21 @@ impl Patience {
                     }
                     std::thread::sleep(PAUSE);
                 }
-                ended => return ended,
+                _ => return opened,
             }
         }
+    }
+}
+
+/// What is in use, and by whom, if that is the error: the image, or a journal that a monitor keeps.
+fn use_of(error: &OpenError) -> Option<(&str, &str)> {
+    let error = match error {
+        OpenError::Station(StationError::Image(error)) => error,
+        OpenError::FileSystem { fault, .. } => fault.source.downcast_ref::<ImageError>()?,
+        _ => return None,
+    };
+    match error {
+        ImageError::InUse { image, user } => Some((image, user)),
+        _ => None,
     }
 }

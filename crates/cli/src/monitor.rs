@@ -1,14 +1,24 @@
 //! `flashpath monitor`: keeps the committed memory of mounted file systems, which then write no journal.
 
 use crate::failure::Failure;
+use crate::image_lock::Patience;
+use crate::resident::faults::Faults;
 use crate::resident::process::Process;
-use crate::resident::wall_time_ns;
+use crate::resident::{cannot, wall_time_ns};
 use flashpath::run::{Path, recover_file_system};
 use flashpath::units::human_size;
 use flashpath_vmm::{Event, Monitor as Listener, Protection, Recovery, Settings, VmmError};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
+use std::time::Duration;
+
+/// The time for which a recovery waits for an image that another program has open.
+const IMAGE_PATIENCE: Duration = Duration::from_secs(30);
+/// The time for what dead guests have left to be written home: before a monitor ends that is told to, and one that has failed.
+const END_PATIENCE: Duration = Duration::from_secs(10);
+const DRAIN_PATIENCE: Duration = Duration::from_secs(60);
 
 /// Keep the committed memory of mounts with ext:journal=vmm, and write it home when one dies
 #[derive(clap::Args)]
@@ -33,19 +43,44 @@ impl Monitor {
     /// Serves until a signal.
     pub fn run(self) -> Result<(), Failure> {
         if let Some(path) = &self.recover {
-            return Ok(recover_file_system(&Path::read(path)?, wall_time_ns())?);
+            let path = Path::read(path)?;
+            // A check may just look at it.
+            return Ok(Patience { most: IMAGE_PATIENCE }.open(|| recover_file_system(&path, wall_time_ns()))?);
         }
         let Some(signals) = self.process.begin()? else { return Ok(()) };
         let Some(socket) = self.socket else { return Err(Failure::input("name the socket", None)) };
         let settings = Settings { socket, most_blocks: self.most_blocks, spill: self.spill };
-        let monitor = Arc::new(Listener::listen(&settings, report, recover)?);
-        let serving = Arc::clone(&monitor);
-        let server = std::thread::spawn(move || serving.serve());
+        let faults = Arc::new(Faults::new(signals.stopper()));
+        let heard = Arc::clone(&faults);
+        let hear = move |event: Event| {
+            if let Event::Failed { thread, why } = &event {
+                heard.note(format!("{thread}: {why}"));
+            }
+            report(event);
+        };
+        let monitor = Arc::new(Listener::listen(&settings, hear, recover)?);
+        let (serving, ended) = (Arc::clone(&monitor), Arc::clone(&faults));
+        let server = std::thread::Builder::new().name("accept".to_string()).spawn(move || {
+            let served = catch_unwind(AssertUnwindSafe(|| serving.serve()));
+            ended.note(format!(
+                "the thread that accepts guests has ended{}",
+                if served.is_err() { " by a panic" } else { "" }
+            ));
+        });
+        let server = server.map_err(|error| cannot("start a thread", error))?;
         let ready = format!("keeping memory at {}\n", settings.socket.display());
         let waited = self.process.wait(&ready, &signals);
+        let failure = faults.failure().err().and_then(|failure| failure.message());
+        // What dead guests have left is not lost by this end; a spill keeps it, too.
+        match (&failure, &settings.spill) {
+            (Some(_), _) => monitor.drain(DRAIN_PATIENCE),
+            (None, None) => monitor.drain(END_PATIENCE),
+            (None, Some(_)) => {}
+        }
         monitor.stop();
         let kept = monitor.frozen();
         let spilled = monitor.spill(&kept);
+        monitor.tell(&kept, failure.as_deref().unwrap_or("it was told to"));
         let (volumes, blocks, bytes) = kept.totals();
         // A commit that comes now waits until this process has ended, and is then made in the volume.
         std::mem::forget(kept);
@@ -60,11 +95,10 @@ impl Monitor {
                  logs in their volumes; {others}"
             ));
         }
-        let waited = waited.and(spilled.map_err(Failure::from));
-        match server.join() {
-            Ok(served) => waited.and(served.map_err(Failure::from)),
-            Err(_) => waited.and(Err(Failure::failed("the monitor has failed: its message is above"))),
-        }
+        // Its end has no other meaning now.
+        let _ = server.join();
+        let ended = failure.map_or(Ok(()), |why| Err(Failure::failed(format!("the monitor has failed: {why}"))));
+        ended.and(waited).and(spilled.map_err(Failure::from))
     }
 }
 
@@ -99,6 +133,16 @@ fn report(event: Event) {
         Event::SecondMapping { process, volume } => {
             format!("process {process} has mapped the memory of volume {} a second time: killed", uuid(volume))
         }
+        Event::Crowded { why } => {
+            format!(
+                "warning: no guest can be accepted: {why}; the monitor goes on, and those that wait are told if it can"
+            )
+        }
+        Event::Open { refused } => format!("guests are accepted again; {refused} were refused meanwhile"),
+        Event::Failed { thread, why } => {
+            format!("error: {thread} has failed: {why}: the monitor writes home what dead guests have left, and ends")
+        }
+        Event::Refused { process: 0, why } => format!("a guest is cut off: {why}"),
         Event::Refused { process, why } => format!("process {process} is cut off: {why}"),
         Event::Died { process, volume, blocks } => {
             format!("process {process} is dead: {blocks} blocks of volume {} are to be written home", uuid(volume))

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `wire` | the protocol's numbers and headers |
 //! | `address`, `socket` | addresses to listen on, and sockets of both families |
+//! | `entrance` | accepts clients, whatever fails |
 //! | `server` | a thread for each client; the shutdown |
 //! | `waiting_room` | clients that are not served yet |
 //! | `connection` | one client, from its first byte to its last |
@@ -24,6 +25,7 @@
 
 mod address;
 mod connection;
+mod entrance;
 mod error;
 mod handshake;
 mod input;
@@ -39,6 +41,7 @@ mod wire;
 
 pub use address::Address;
 pub use connection::serve_client;
+pub use entrance::{Entrance, Notice, Notices, guarded};
 pub use error::{ConnectionError, ListenError};
 pub use server::{Limits, Server, Traffic};
 pub use socket::{Listener, Socket};

@@ -1,6 +1,7 @@
 //! A thread for each client, and the shutdown.
 
 use crate::connection::serve_requests;
+use crate::entrance::{Entrance, Notices, guarded};
 use crate::error::ConnectionError;
 use crate::handshake::shake_hands;
 use crate::input::Input;
@@ -36,7 +37,7 @@ impl Default for Limits {
 const PATIENCE: Duration = Duration::from_secs(30);
 /// The maximum time to fetch the last replies at shutdown.
 const GRACE: Duration = Duration::from_secs(5);
-/// The delay after a failed `accept`, such as too many open files.
+/// The wait for clients to end that were disconnected.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Counts of clients.
@@ -74,12 +75,17 @@ pub struct Server {
 }
 
 impl Server {
-    /// Serves `device` to all clients of `listener`.
+    /// Serves `device` to all clients of `listener`. `notices` hears what the user of the server is to know at once.
     ///
     /// # Errors
     ///
     /// The system cannot start a thread.
-    pub fn start(listener: Listener, device: Arc<SharedDevice>, limits: Limits) -> io::Result<Server> {
+    pub fn start(
+        listener: Listener,
+        device: Arc<SharedDevice>,
+        limits: Limits,
+        notices: Notices,
+    ) -> io::Result<Server> {
         let shared = Arc::new(Shared {
             device,
             listener,
@@ -92,7 +98,8 @@ impl Server {
             broken: AtomicU64::new(0),
         });
         let accepts = Arc::clone(&shared);
-        let accepting = Builder::new().name("nbd-accept".into()).spawn(move || accept(&accepts))?;
+        let accepting =
+            Builder::new().name("nbd-accept".into()).spawn(move || guarded(&notices, || accept(&accepts, &notices)))?;
         Ok(Server { shared, accepting: Some(accepting) })
     }
 
@@ -187,15 +194,10 @@ impl Drop for Listed<'_> {
     }
 }
 
-fn accept(shared: &Arc<Shared>) {
+fn accept(shared: &Arc<Shared>, notices: &Notices) {
+    let mut entrance = Entrance::new(&shared.listener, notices);
     for number in 0.. {
-        let socket = loop {
-            match shared.listener.accept() {
-                Ok(Some(socket)) => break socket,
-                Ok(None) => return,
-                Err(_) => std::thread::sleep(PAUSE),
-            }
-        };
+        let Some(socket) = entrance.next_client() else { return };
         let (newcomer, displaces) = shared.newcomers.enter(&socket);
         let serves = Arc::clone(shared);
         let started = Builder::new().name(format!("nbd-{number}")).spawn(move || {

@@ -29,6 +29,7 @@ pub struct Listener {
     socket: OwnedFd,
     address: Address,
     name: Option<Name>,
+    is_closed: AtomicBool,
 }
 
 /// The path of a Unix socket.
@@ -83,7 +84,8 @@ impl Listener {
         let identity = (metadata.dev(), metadata.ino());
         let name = Some(Name { path: path.to_path_buf(), identity, is_removed: AtomicBool::new(false) });
         // From here on, the name is removed on any error.
-        let listener = Listener { socket, address: Address::Unix(path.to_path_buf()), name };
+        let listener =
+            Listener { socket, address: Address::Unix(path.to_path_buf()), name, is_closed: AtomicBool::new(false) };
         net::listen(&listener.socket, BACKLOG).map_err(|error| failed(error.into()))?;
         Ok(listener)
     }
@@ -97,7 +99,7 @@ impl Listener {
         net::listen(&socket, BACKLOG).map_err(failed)?;
         let bound = net::getsockname(&socket).map_err(failed)?;
         let bound = SocketAddr::try_from(bound).map_err(failed)?;
-        Ok(Listener { socket, address: Address::Loopback(bound), name: None })
+        Ok(Listener { socket, address: Address::Loopback(bound), name: None, is_closed: AtomicBool::new(false) })
     }
 
     /// The address of the socket; it has the actual port if port 0 was asked for.
@@ -110,27 +112,36 @@ impl Listener {
     /// # Errors
     ///
     /// The error of the system, such as too many open files; the next call may succeed.
-    pub fn accept(&self) -> io::Result<Option<Socket>> {
+    pub fn accept(&self) -> Result<Option<Socket>, Errno> {
         loop {
-            match net::accept_with(&self.socket, SocketFlags::CLOEXEC) {
+            let accepted = net::accept_with(&self.socket, SocketFlags::CLOEXEC);
+            if self.is_closed.load(Ordering::SeqCst) {
+                return Ok(None);
+            }
+            match accepted {
                 Ok(socket) => {
-                    match self.address {
-                        Address::Loopback(_) => sockopt::set_tcp_nodelay(&socket, true)?,
-                        // The kernel may grant less.
-                        Address::Unix(_) => sockopt::set_socket_send_buffer_size(&socket, SEND_BUFFER)?,
-                    }
+                    // It costs time alone if that fails, such as for a client that has gone; and the kernel may grant less.
+                    let _ = match self.address {
+                        Address::Loopback(_) => sockopt::set_tcp_nodelay(&socket, true),
+                        Address::Unix(_) => sockopt::set_socket_send_buffer_size(&socket, SEND_BUFFER),
+                    };
                     return Ok(Some(Socket(Arc::new(socket))));
                 }
-                Err(Errno::INVAL) => return Ok(None),
                 Err(Errno::INTR | Errno::CONNABORTED) => {}
-                Err(error) => return Err(error.into()),
+                Err(error) => return Err(error),
             }
         }
+    }
+
+    /// Another descriptor of it, in reserve.
+    pub(crate) fn duplicate(&self) -> io::Result<OwnedFd> {
+        self.socket.try_clone()
     }
 
     /// Stops listening, ends an [`accept`](Listener::accept) in another thread, and removes the name.
     pub fn close(&self) {
         self.name.iter().for_each(Name::remove);
+        self.is_closed.store(true, Ordering::SeqCst);
         // Fails if the socket is already closed.
         let _ = net::shutdown(&self.socket, Shutdown::Both);
     }

@@ -31,7 +31,8 @@ impl House {
         let listener = Listener::bind(&Address::Unix(socket.clone())).unwrap();
         let device =
             SharedDevice::new(Box::new(Conventional::in_memory(16, 4096)), Sharing::default(), Box::new(|| Time::ZERO));
-        let server = Server::start(listener, Arc::new(device.unwrap()), limits).unwrap();
+        let server =
+            Server::start(listener, Arc::new(device.unwrap()), limits, Arc::new(|notice| panic!("{notice}"))).unwrap();
         House { server, socket, _folder: folder }
     }
 

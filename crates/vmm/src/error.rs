@@ -19,6 +19,9 @@ pub enum VmmError {
     /// The monitor has closed the connection, or has never answered.
     #[error("the monitor is gone: {0}")]
     Gone(String),
+    /// The monitor has said that it ends.
+    #[error("the monitor ends: {0}")]
+    Ends(String),
     /// The other process has ended in the middle of a request.
     #[error("the process at the other end has ended")]
     Died,

@@ -89,4 +89,21 @@ pub enum Event {
         /// The reason.
         why: String,
     },
+    /// No guest can be accepted for this reason. The monitor goes on to try.
+    Crowded {
+        /// The reason.
+        why: String,
+    },
+    /// Guests are accepted again.
+    Open {
+        /// Those that were refused meanwhile.
+        refused: u64,
+    },
+    /// A thread of the monitor has failed. The others go on, and the process is to end when what dead guests have left is home.
+    Failed {
+        /// What the thread did.
+        thread: &'static str,
+        /// The reason.
+        why: String,
+    },
 }

@@ -3,11 +3,11 @@
 use crate::arena::{Arena, Frame};
 use crate::error::{VmmError, cannot};
 use crate::frames::Frames;
-use crate::monitor::{address, socket};
 use crate::ring::{self, ENTRIES, Ring, Tuple};
 use crate::shared::Shared;
+use crate::socket::{address, socket};
 use crate::userfault::Userfault;
-use crate::wire::{Answer, Begin, Commit, KeptMemory, Protection, Request, VERSION, Wire};
+use crate::wire::{self, Answer, Begin, Commit, KeptMemory, Protection, Request, VERSION, Wire};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
@@ -70,11 +70,13 @@ pub struct Guest {
     most_blocks: u32,
     /// The monitor has closed the connection.
     is_gone: Arc<AtomicBool>,
+    /// Its last word, if it had one.
+    last_word: Arc<Mutex<Option<String>>>,
 }
 
 /// True if the monitor has ended.
 fn is_end<T>(done: &Result<T, VmmError>) -> bool {
-    matches!(done, Err(VmmError::Gone(_) | VmmError::Died))
+    matches!(done, Err(VmmError::Ends(_) | VmmError::Gone(_) | VmmError::Died))
 }
 
 fn locked(state: &Mutex<State>) -> MutexGuard<'_, State> {
@@ -93,8 +95,9 @@ impl Guest {
         let state = State { wire, running: None };
         match state.ask(&Request::Hello { version: VERSION }, &[])? {
             (Answer::Welcome { version: VERSION, most_blocks }, _) => {
-                let is_gone = watch(state.wire.socket())?;
-                Ok(Guest { state: Arc::new(Mutex::new(state)), most_blocks, is_gone })
+                let (is_gone, last_word) = (Arc::default(), Arc::default());
+                watch(state.wire.socket(), &is_gone, &last_word)?;
+                Ok(Guest { state: Arc::new(Mutex::new(state)), most_blocks, is_gone, last_word })
             }
             (other, _) => Err(unexpected(&other)),
         }
@@ -109,9 +112,17 @@ impl Guest {
         self.is_gone.load(Ordering::SeqCst)
     }
 
+    /// The reason for which the monitor has ended, if it has said one.
+    pub fn last_word(&self) -> Option<String> {
+        self.last_word.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// Notes the end of the monitor, after which nothing is protected.
     fn noted<T>(&self, state: &mut State, done: Result<T, VmmError>) -> Result<T, VmmError> {
         if is_end(&done) {
+            if let Err(VmmError::Ends(why)) = &done {
+                note_word(&self.last_word, why);
+            }
             self.is_gone.store(true, Ordering::SeqCst);
             state.unprotect()?;
         }
@@ -206,17 +217,24 @@ impl Drop for Guest {
     }
 }
 
-/// Notes in another thread when the connection ends.
-fn watch(socket: &OwnedFd) -> Result<Arc<AtomicBool>, VmmError> {
-    let is_gone = Arc::new(AtomicBool::new(false));
-    let (own, gone) = (socket.try_clone().map_err(cannot("watch the monitor"))?, Arc::clone(&is_gone));
+fn note_word(last_word: &Mutex<Option<String>>, why: &str) {
+    last_word.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(|| why.to_string());
+}
+
+/// Notes in another thread when the connection ends, and what the monitor has said last if nobody has asked it since.
+fn watch(socket: &OwnedFd, is_gone: &Arc<AtomicBool>, last_word: &Arc<Mutex<Option<String>>>) -> Result<(), VmmError> {
+    let own = socket.try_clone().map_err(cannot("watch the monitor"))?;
+    let (gone, last_word) = (Arc::clone(is_gone), Arc::clone(last_word));
     let until_it_ends = move || {
         // The end of a connection is always told.
         while poll(&mut [PollFd::new(&own, PollFlags::empty())], None) == Err(Errno::INTR) {}
+        if let Some(why) = wire::waiting_end(&own) {
+            note_word(&last_word, &why);
+        }
         gone.store(true, Ordering::SeqCst);
     };
-    std::thread::Builder::new().name("monitor".to_string()).spawn(until_it_ends).map_err(cannot("begin a thread"))?;
-    Ok(is_gone)
+    let begun = std::thread::Builder::new().name("monitor".to_string()).spawn(until_it_ends);
+    begun.map(drop).map_err(cannot("begin a thread"))
 }
 
 impl State {
@@ -328,10 +346,17 @@ impl Drop for Here {
 }
 
 fn ask(wire: &Wire, request: &Request, descriptors: &[BorrowedFd<'_>]) -> Result<(Answer, Vec<OwnedFd>), VmmError> {
-    wire.send(request, descriptors)?;
+    let is_closed = match wire.send(request, descriptors) {
+        Ok(()) => false,
+        // A monitor that takes no request any more may have said why.
+        Err(VmmError::Died) => true,
+        Err(error) => return Err(error),
+    };
     match wire.receive()? {
         Some((Answer::Refused(why), _)) => Err(VmmError::Refused(why)),
+        Some((Answer::Ends(why), _)) => Err(VmmError::Ends(why)),
         Some(answer) => Ok(answer),
+        None if is_closed => Err(VmmError::Died),
         None => Err(VmmError::Gone("it has closed the connection".to_string())),
     }
 }

@@ -1,9 +1,10 @@
 //! All volumes whose memory is kept, and who holds each.
 
+use crate::name::HeldName;
 use crate::peer::Peer;
 use crate::shared::Shared;
 use crate::table::Table;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -38,6 +39,8 @@ struct Holder {
 struct Slot {
     holder: Option<Holder>,
     volume: Option<Volume>,
+    /// The name of its memory: nobody gives that up while it is kept here.
+    name: Option<HeldName>,
     /// A thread sees to it that what is kept is written home.
     is_recovered: bool,
 }
@@ -79,10 +82,10 @@ impl Keeper {
     }
 
     /// The holder commits from now on.
-    pub fn begun(&self, uuid: [u8; 16], volume: Volume) {
+    pub fn begun(&self, uuid: [u8; 16], volume: Volume, name: HeldName) {
         let mut slots = self.slots();
         let slot = slots.entry(uuid).or_default();
-        slot.volume = Some(volume);
+        (slot.volume, slot.name) = (Some(volume), Some(name));
         slot.holder.as_mut().expect("who begins holds the volume").has_begun = true;
     }
 
@@ -92,8 +95,9 @@ impl Keeper {
     }
 
     /// Keeps a volume whose guest died with the monitor before. The caller has to see to its recovery.
-    pub fn restore(&self, uuid: [u8; 16], volume: Volume) {
-        self.slots().insert(uuid, Slot { holder: None, volume: Some(volume), is_recovered: true });
+    pub fn restore(&self, uuid: [u8; 16], volume: Volume, name: HeldName) {
+        let slot = Slot { holder: None, volume: Some(volume), name: Some(name), is_recovered: true };
+        self.slots().insert(uuid, slot);
     }
 
     /// Keeps nothing of a volume any more. It can be held again. True if it was the last one of a spill.
@@ -144,6 +148,27 @@ impl Keeper {
             }
             None => slot.volume.as_ref().map(look),
         }
+    }
+
+    /// The volumes that dead guests have left, of which nothing is seen to: the caller has to see to their recovery from then on.
+    /// `without`: those that it leaves as they are.
+    pub fn take_left(&self, without: &BTreeSet<[u8; 16]>) -> Vec<[u8; 16]> {
+        let mut slots = self.slots();
+        let is_left = |slot: &Slot| {
+            let is_held = slot.holder.as_ref().is_some_and(|holder| !holder.has_begun || holder.peer.lives());
+            slot.volume.is_some() && !slot.is_recovered && !is_held
+        };
+        let left =
+            slots.iter_mut().filter(|(uuid, slot)| !without.contains(*uuid) && is_left(slot)).map(|(uuid, slot)| {
+                (slot.holder, slot.is_recovered) = (None, true);
+                *uuid
+            });
+        left.collect()
+    }
+
+    /// True while a thread sees to it that something is written home.
+    pub fn recovers(&self) -> bool {
+        self.slots().values().any(|slot| slot.volume.is_some() && slot.is_recovered)
     }
 
     /// Nobody sees to the recovery of the volume any more.

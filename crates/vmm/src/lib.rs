@@ -11,13 +11,17 @@
 //! | `userfault` | write protection of a guest's memory through its userfaultfd |
 //! | `wire` | the messages between a guest and the monitor, with descriptors |
 //! | `ring` | the ring in which a guest puts the tuples of a commit |
+//! | `socket` | the socket at which guests find the monitor |
+//! | `name` | the name of kept memory, which its keeper holds |
 //! | `guest` | a guest's side: commits, and memory that was kept before |
 //! | `table` | the tuples that the monitor keeps of a volume |
 //! | `keeper` | all volumes whose memory is kept, and who holds each |
 //! | `spill` | what is kept, in a file for the next monitor |
 //! | `session` | the monitor's side of one guest |
 //! | `peer` | the process of a guest, which is fenced when it goes |
-//! | `monitor` | the socket, its guests, and recoveries |
+//! | `guests` | the connections of all guests |
+//! | `entrance` | accepts guests, whatever fails |
+//! | `monitor` | sessions and recoveries, in threads |
 //! | `event` | what happens to the guests |
 //! | `error` | errors of both sides |
 //! | `tests` | guests that are killed, write wildly or say what cannot be right |
@@ -29,17 +33,21 @@
 //! Linux only.
 
 mod arena;
+mod entrance;
 mod error;
 mod event;
 mod frames;
 mod guest;
+mod guests;
 mod keeper;
 mod mapping;
 mod monitor;
+mod name;
 mod peer;
 mod ring;
 mod session;
 mod shared;
+mod socket;
 mod spill;
 mod table;
 #[cfg(test)]
@@ -53,4 +61,5 @@ pub use event::{Event, Recovery};
 pub use guest::{Guest, Kept, Volume};
 pub use keeper::Frozen;
 pub use monitor::{Monitor, Settings};
+pub use name::{HeldName, NameError};
 pub use wire::Protection;

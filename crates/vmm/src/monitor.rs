@@ -1,32 +1,34 @@
 //! The monitor: its socket, its guests, and the recoveries of volumes whose guests have died.
 
-use crate::error::{VmmError, cannot};
+use crate::entrance::Entrance;
+use crate::error::VmmError;
 use crate::event::{Event, Recovery};
+use crate::guests::Guests;
 use crate::keeper::{Frozen, Keeper};
+use crate::name::{HeldName, NameError};
 use crate::peer::Peer;
-use crate::session::{Common, Session};
+use crate::session::{Common, Session, guarded, panic_message};
+use crate::socket::listener;
 use crate::spill;
 use crate::wire::{Answer, Wire};
-use rustix::fs::{Mode, fchmod};
-use rustix::io::Errno;
-use rustix::net::{
-    AddressFamily, Shutdown, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect, listen, shutdown,
-    socket_with,
-};
+use rustix::net::{Shutdown, shutdown};
+use std::collections::BTreeSet;
 use std::fs;
-use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::FileTypeExt;
-use std::path::{Path, PathBuf};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Guests that may wait to be accepted.
-const WAITING: i32 = 64;
-/// Recoveries that are tried before the memory is left to the next guest of the volume.
-const RECOVERIES: u32 = 3;
-const BETWEEN_RECOVERIES: Duration = Duration::from_secs(1);
+/// Recoveries that are tried before the memory is left to the next guest of the volume: the image may be in use, or the process
+/// short of descriptors.
+const RECOVERIES: u32 = 8;
+/// The pauses between them: each is twice as long as the one before.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(20);
+/// The interval at which one looks whether all recoveries have ended.
+const TICK: Duration = Duration::from_millis(20);
 
 /// Settings of a monitor.
 #[derive(Clone, Debug)]
@@ -70,8 +72,16 @@ impl Monitor {
         let volumes = spill.as_deref().map_or(Ok(Vec::new()), spill::read)?;
         let restored = volumes.iter().map(|(volume, _)| *volume).collect();
         let keeper = Keeper::default();
-        volumes.into_iter().for_each(|(uuid, volume)| keeper.restore(uuid, volume));
-        let common = Common { keeper, most_blocks, spill, events: Box::new(events) };
+        for (uuid, volume) in volumes {
+            let name = HeldName::hold(volume.name).map_err(|error| match error {
+                NameError::Taken { .. } => {
+                    VmmError::Refused(format!("{error} keeps memory of {} that is in the spill, too", volume.path))
+                }
+                NameError::System(error) => error,
+            })?;
+            keeper.restore(uuid, volume, name);
+        }
+        let common = Common { keeper, most_blocks, spill, events: Box::new(events), guests: Guests::default() };
         Ok(Monitor {
             listener,
             socket: settings.socket.clone(),
@@ -83,44 +93,91 @@ impl Monitor {
         })
     }
 
-    /// Serves guests, each in a thread, until [`stop`](Monitor::stop).
-    pub fn serve(&self) -> Result<(), VmmError> {
+    /// Serves guests, each in a thread, until [`stop`](Monitor::stop). A failure of the thread is an event, and it goes on: what
+    /// dead guests have left is written home by guests.
+    pub fn serve(&self) {
         for &volume in &self.restored {
-            let (common, recover) = (Arc::clone(&self.common), Arc::clone(&self.recover));
-            let begun = std::thread::Builder::new()
-                .name("recovery".to_string())
-                .spawn(move || recovered(&common, &*recover, volume));
-            begun.map_err(cannot("begin a thread"))?;
+            self.begin_recovery(volume);
         }
-        loop {
-            match accept_with(&self.listener, SocketFlags::CLOEXEC) {
-                Ok(_) | Err(_) if self.is_stopped.load(Ordering::SeqCst) => return Ok(()),
-                Ok(socket) => self.welcome(Wire::of(socket)),
-                Err(Errno::INTR | Errno::CONNABORTED) => {}
-                Err(error) => return Err(cannot("accept a guest")(error)),
+        while !self.is_stopped() {
+            let served = catch_unwind(AssertUnwindSafe(|| {
+                let mut entrance = Entrance::new(&self.listener, &*self.common.events);
+                while let Some(guest) = entrance.next(|| self.is_stopped()) {
+                    self.welcome(Wire::of(guest));
+                }
+            }));
+            if let Err(payload) = served {
+                let why = panic_message(&*payload);
+                (self.common.events)(Event::Failed { thread: "the thread that accepts guests", why });
+                std::thread::sleep(FIRST_PAUSE);
             }
         }
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.is_stopped.load(Ordering::SeqCst)
+    }
+
+    /// Has a volume written home by a thread.
+    fn begin_recovery(&self, volume: [u8; 16]) {
+        let (common, recover) = (Arc::clone(&self.common), Arc::clone(&self.recover));
+        let begun = std::thread::Builder::new()
+            .name("recovery".to_string())
+            .spawn(move || recovered_by_thread(&common, &*recover, volume));
+        if let Err(error) = begun {
+            self.common.keeper.give_up(volume);
+            let why = format!("it cannot begin: {error}");
+            (self.common.events)(Event::Failed { thread: "the thread of a recovery", why });
+        }
+    }
+
+    /// Waits until what dead guests have left is home, at most so long. What could not be written home before is tried once more.
+    pub fn drain(&self, patience: Duration) {
+        let mut tried = BTreeSet::new();
+        for _ in 0..patience.as_millis() / TICK.as_millis() {
+            for volume in self.common.keeper.take_left(&tried) {
+                tried.insert(volume);
+                self.begin_recovery(volume);
+            }
+            if !self.common.keeper.recovers() {
+                return;
+            }
+            std::thread::sleep(TICK);
+        }
+    }
+
+    /// Tells all guests that this monitor ends, for this reason. `_kept`: none of them commits any more.
+    pub fn tell(&self, _kept: &Frozen<'_>, why: &str) {
+        self.common.guests.tell(why);
     }
 
     fn welcome(&self, wire: Wire) {
         let peer = match Peer::of(&wire) {
             Ok(peer) => peer,
             Err(error) => {
-                // One who does not listen for the answer is gone.
-                let _ = wire.send(&Answer::Refused(error.to_string()), &[]);
+                wire.dismiss(&Answer::Refused(error.to_string()));
                 return (self.common.events)(Event::Refused { process: 0, why: error.to_string() });
             }
         };
         let number = self.sessions.fetch_add(1, Ordering::SeqCst);
         let (common, recover) = (Arc::clone(&self.common), Arc::clone(&self.recover));
-        let session = Session::new(Arc::clone(&common), number, wire, peer);
+        let wire = Arc::new(wire);
+        self.common.guests.enter(number, &wire);
+        let session = Session::new(Arc::clone(&common), number, Arc::clone(&wire), peer);
         let serve = move || {
-            if let Some(volume) = session.serve() {
-                recovered(&common, &*recover, volume);
-            }
+            guarded(&common, "the thread of a guest", || {
+                let left = session.serve();
+                common.guests.leave(number);
+                if let Some(volume) = left {
+                    recovered_by_thread(&common, &*recover, volume);
+                }
+            });
         };
         if let Err(error) = std::thread::Builder::new().name("guest".to_string()).spawn(serve) {
-            (self.common.events)(Event::Refused { process: 0, why: format!("cannot begin a thread: {error}") });
+            let why = format!("cannot begin a thread: {error}");
+            wire.dismiss(&Answer::Refused(why.clone()));
+            self.common.guests.leave(number);
+            (self.common.events)(Event::Refused { process: 0, why });
         }
     }
 
@@ -153,6 +210,18 @@ impl Drop for Monitor {
     }
 }
 
+/// The work of a thread that has a volume written home.
+fn recovered_by_thread(common: &Common, recover: &Recover, volume: [u8; 16]) {
+    let mut has_returned = false;
+    guarded(common, "the thread of a recovery", || {
+        recovered(common, recover, volume);
+        has_returned = true;
+    });
+    if !has_returned {
+        common.keeper.give_up(volume);
+    }
+}
+
 /// Has what a dead guest has left written home.
 fn recovered(common: &Common, recover: &Recover, volume: [u8; 16]) {
     // The one before may have died in the middle of it, or it is another guest's now.
@@ -164,9 +233,11 @@ fn recovered(common: &Common, recover: &Recover, volume: [u8; 16]) {
             blocks: kept.table.len(),
         })
     };
+    let mut pause = FIRST_PAUSE;
     for again in 0..RECOVERIES {
         if again > 0 {
-            std::thread::sleep(BETWEEN_RECOVERIES);
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(LONGEST_PAUSE);
         }
         let Some(recovery) = left() else { return };
         let done = recover(&recovery);
@@ -182,36 +253,4 @@ fn recovered(common: &Common, recover: &Recover, volume: [u8; 16]) {
         }
     }
     common.keeper.give_up(volume);
-}
-
-/// The address of a socket.
-pub(crate) fn address(path: &Path) -> Result<SocketAddrUnix, VmmError> {
-    SocketAddrUnix::new(path).map_err(cannot(&format!("use {} as the path of a socket", path.display())))
-}
-
-/// A new socket for packets.
-pub(crate) fn socket() -> Result<OwnedFd, VmmError> {
-    let made = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None);
-    made.map_err(cannot("make a socket"))
-}
-
-fn listener(path: &Path) -> Result<OwnedFd, VmmError> {
-    let place = address(path)?;
-    let listener = socket()?;
-    fchmod(&listener, Mode::RUSR | Mode::WUSR).map_err(cannot("protect a socket"))?;
-    let doing = format!("listen at {}", path.display());
-    let mut bound = bind(&listener, &place);
-    if bound == Err(Errno::ADDRINUSE) {
-        // A connection to a file of another kind is refused too, and that is not to be removed.
-        let is_socket = fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket());
-        if !is_socket || connect(socket()?, &place) != Err(Errno::CONNREFUSED) {
-            let why = "another process listens there, or it is no socket of a monitor";
-            return Err(cannot(&doing)(io::Error::new(io::ErrorKind::AddrInUse, why)));
-        }
-        // The one that a dead monitor has left.
-        fs::remove_file(path).map_err(cannot(&doing))?;
-        bound = bind(&listener, &place);
-    }
-    bound.and_then(|()| listen(&listener, WAITING)).map_err(cannot(&doing))?;
-    Ok(listener)
 }

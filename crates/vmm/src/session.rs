@@ -6,7 +6,9 @@
 use crate::arena::FRAME_BYTES;
 use crate::error::{VmmError, cannot};
 use crate::event::Event;
+use crate::guests::Guests;
 use crate::keeper::{Keeper, Volume};
+use crate::name::{HeldName, NameError};
 use crate::peer::Peer;
 use crate::ring::{self, Ring, Tuple};
 use crate::shared::Shared;
@@ -19,7 +21,9 @@ use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::{Errno, write};
 use rustix::net::Shutdown;
 use rustix::thread::{CpuSet, sched_getcpu, sched_setaffinity};
+use std::any::Any;
 use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -36,6 +40,21 @@ pub(crate) struct Common {
     pub most_blocks: u32,
     pub spill: Option<PathBuf>,
     pub events: Box<dyn Fn(Event) + Send + Sync>,
+    pub guests: Guests,
+}
+
+/// The words of a panic.
+pub(crate) fn panic_message(payload: &(dyn Any + Send)) -> String {
+    let text = payload.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("a panic");
+    format!("it has panicked: {text}")
+}
+
+/// Does the work of a thread, whose panic is told.
+pub(crate) fn guarded(common: &Common, thread: &'static str, work: impl FnOnce()) {
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(work)) {
+        (common.events)(Event::Failed { thread, why: panic_message(&*payload) });
+    }
 }
 
 /// A guest that commits.
@@ -63,14 +82,17 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    pub fn new(common: Arc<Common>, number: u64, wire: Wire, peer: Peer) -> Session {
-        Session { common, number, wire: Arc::new(wire), peer: Arc::new(peer), held: None, running: None }
+    pub fn new(common: Arc<Common>, number: u64, wire: Arc<Wire>, peer: Peer) -> Session {
+        Session { common, number, wire, peer: Arc::new(peer), held: None, running: None }
     }
 
     /// Serves the guest until it goes. Answers the volume whose memory it has left behind, if nobody recovers it yet.
     pub fn serve(mut self) -> Option<[u8; 16]> {
         let process = self.peer.process.as_raw_nonzero().get();
-        let ended = self.converse();
+        let ended = match catch_unwind(AssertUnwindSafe(|| self.converse())) {
+            Ok(ended) => ended,
+            Err(payload) => return self.failed(&*payload),
+        };
         // One that has ended in the middle of a request has said nothing wrong.
         if let Err(error) = &ended
             && !matches!(error, VmmError::Died)
@@ -93,6 +115,20 @@ impl Session {
             (self.common.events)(Event::Died { process, volume, blocks });
         }
         self.held.filter(|held| self.common.keeper.release(*held, self.number))
+    }
+
+    /// The thread has panicked. A guest that lives goes on with the log in its volume; its memory is no longer protected.
+    fn failed(mut self, payload: &(dyn Any + Send)) -> Option<[u8; 16]> {
+        let why = panic_message(payload);
+        if let Some(running) = self.running.take() {
+            running.watcher.end();
+        }
+        // A guest that is gone does not take it.
+        let _ = self.wire.send_at_once(&Answer::Ends(why.clone()));
+        let _ = rustix::net::shutdown(self.wire.socket(), Shutdown::Both);
+        (self.common.events)(Event::Failed { thread: "the thread of a guest", why });
+        let is_dead = !self.peer.lives();
+        self.held.filter(|held| is_dead && self.common.keeper.release(*held, self.number))
     }
 
     fn converse(&mut self) -> Result<(), VmmError> {
@@ -129,6 +165,7 @@ impl Session {
         if self.held.is_some_and(|held| held != volume) {
             return Err(VmmError::Protocol("a guest has one volume".to_string()));
         }
+        self.common.guests.settle(self.number);
         self.common.keeper.hold(volume, self.number, &self.peer).map_err(VmmError::Refused)?;
         self.held = Some(volume);
         Ok(())
@@ -182,6 +219,11 @@ impl Session {
             userfault.protect(all.clone(), false)?;
         }
         self.hold(begin.volume)?;
+        // Before the volume names it.
+        let name = HeldName::hold(begin.name).map_err(|error| match error {
+            NameError::Taken { .. } => VmmError::Refused(format!("the memory's name is held by {error}")),
+            NameError::System(error) => error,
+        })?;
         let watcher = Watcher::begin(Watched {
             common: Arc::clone(&self.common),
             wire: Arc::clone(&self.wire),
@@ -197,8 +239,9 @@ impl Session {
             protection: begin.protection,
         };
         let table = Table::new(begin.blocks, begin.frames, self.common.most_blocks, begin.first);
-        let Begin { volume: uuid, name, width, path, directory, start, .. } = begin;
-        self.common.keeper.begun(uuid, Volume { name, width, table, memory, path, directory, is_of_spill: false });
+        let Begin { volume: uuid, name: named, width, path, directory, start, .. } = begin;
+        let volume = Volume { name: named, width, table, memory, path, directory, is_of_spill: false };
+        self.common.keeper.begun(uuid, volume, name);
         let (tuples, freed) = (Vec::new(), Vec::new());
         self.running = Some(Running { uuid, ring, start, userfault, watcher, tuples, freed });
         (self.common.events)(event);
@@ -311,7 +354,11 @@ impl Watcher {
     fn begin(watched: Watched) -> Result<Watcher, VmmError> {
         let ends = Arc::new(eventfd(0, EventfdFlags::CLOEXEC).map_err(cannot("make an eventfd"))?);
         let own = Arc::clone(&ends);
-        let thread = std::thread::Builder::new().name("watcher".to_string()).spawn(move || watched.watch(&own));
+        let watch = move || {
+            let common = Arc::clone(&watched.common);
+            guarded(&common, "the thread that watches a guest", move || watched.watch(&own));
+        };
+        let thread = std::thread::Builder::new().name("watcher".to_string()).spawn(watch);
         Ok(Watcher { thread: thread.map_err(cannot("begin a thread"))?, ends })
     }
 

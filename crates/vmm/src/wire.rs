@@ -5,7 +5,7 @@ use crate::error::{VmmError, cannot};
 use rustix::io::{Errno, IoSlice, IoSliceMut};
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer, SendAncillaryMessage,
-    SendFlags, recvmsg, send, sendmsg, sockopt,
+    SendFlags, Shutdown, recv, recvmsg, send, sendmsg, shutdown, sockopt,
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::mem::MaybeUninit;
@@ -96,6 +96,8 @@ pub enum Answer {
     /// It keeps this, with the descriptors of the frames and of a list of tuples.
     Kept(KeptMemory),
     Refused(String),
+    /// It ends, and keeps nothing any more: the answer to whatever is asked then.
+    Ends(String),
 }
 
 /// Memory that is kept of a volume.
@@ -106,6 +108,16 @@ pub struct KeptMemory {
     pub width: u32,
     pub memory_bytes: u64,
     pub tuples: u64,
+}
+
+/// The reason in the next message of a monitor, if that says that it ends. The message stays.
+pub(crate) fn waiting_end(socket: &OwnedFd) -> Option<String> {
+    let mut bytes = vec![0; LONGEST];
+    let (count, _) = recv(socket, &mut bytes[..], RecvFlags::PEEK | RecvFlags::DONTWAIT).ok()?;
+    match postcard::from_bytes(&bytes[..count]) {
+        Ok(Answer::Ends(why)) => Some(why),
+        _ => None,
+    }
 }
 
 /// An end of a connection.
@@ -160,16 +172,36 @@ impl Wire {
         }
     }
 
+    /// Sends a message, unless the other side would have to take others first.
+    pub fn send_at_once<M: Serialize>(&self, message: &M) -> Result<(), VmmError> {
+        let bytes = postcard::to_stdvec(message).map_err(|error| VmmError::Protocol(error.to_string()))?;
+        let sent = send(&self.socket, &bytes, SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
+        sent.map(drop).map_err(|error| VmmError::Gone(error.to_string()))
+    }
+
+    /// Sends a last message, and ends the connection. What the other side has said meanwhile is taken: it would hear an error in place
+    /// of the message.
+    pub fn dismiss<M: Serialize>(&self, message: &M) {
+        // It may have gone.
+        let _ = self.send_at_once(message);
+        let _ = shutdown(&self.socket, Shutdown::Both);
+        let mut byte = [0; 1];
+        while recv(&self.socket, &mut byte[..], RecvFlags::DONTWAIT).is_ok_and(|(_, bytes)| bytes > 0) {}
+    }
+
     /// Receives a message and its descriptors; `None` if the other side has closed the connection.
     pub fn receive<M: DeserializeOwned>(&self) -> Result<Option<(M, Vec<OwnedFd>)>, VmmError> {
         let mut bytes = self.buffer.lock().unwrap_or_else(PoisonError::into_inner);
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
         let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+        let mut was_reset = false;
         let received = loop {
             let into = &mut [IoSliceMut::new(&mut bytes)];
             match recvmsg(&self.socket, into, &mut ancillary, RecvFlags::CMSG_CLOEXEC) {
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => return Err(VmmError::Gone("it has sent nothing for too long".to_string())),
+                // The kernel tells it before a last message that is there.
+                Err(Errno::CONNRESET) if !std::mem::replace(&mut was_reset, true) => {}
                 Err(Errno::CONNRESET) => return Ok(None),
                 received => break received.map_err(cannot("receive a message"))?,
             }
@@ -183,7 +215,11 @@ impl Wire {
         if received.bytes == 0 {
             return Ok(None);
         }
-        if received.flags.intersects(ReturnFlags::TRUNC | ReturnFlags::CTRUNC) {
+        if received.flags.contains(ReturnFlags::CTRUNC) {
+            let why = "the descriptors of a message cannot be taken: there are too many, or this process has no room for them";
+            return Err(VmmError::Protocol(why.to_string()));
+        }
+        if received.flags.contains(ReturnFlags::TRUNC) {
             return Err(VmmError::Protocol(format!("a message is longer than {LONGEST} bytes")));
         }
         let message = postcard::from_bytes(&bytes[..received.bytes]);

@@ -114,7 +114,8 @@ impl Monitor for ProcessMonitor {
         let mut state = self.state();
         let is_told = state.warnings.iter().any(|warning| warning.kind == MOVED);
         if state.arena.is_some() && self.is_gone() && !is_told {
-            state.warnings.add(MOVED, "the monitor is gone: the journal is in the volume from now on");
+            let why = self.guest.last_word().map_or(String::new(), |why| format!("; it said: {why}"));
+            state.warnings.add(MOVED, format!("the monitor is gone: the journal is in the volume from now on{why}"));
         }
         Some(Account { station: NAME, warnings: state.warnings.clone(), ..Account::default() })
     }

@@ -1,8 +1,9 @@
 //! Why a volume cannot be opened.
 
-use crate::device::DeviceError;
+use crate::device::{DeviceError, ImageError};
 use crate::fs::station::VolumeFault;
 use crate::fs::volume::VolumeError;
+use std::error::Error;
 
 /// Why a volume cannot be opened, made or checked.
 #[derive(Debug, thiserror::Error)]
@@ -22,6 +23,9 @@ pub enum OpenExtError {
     /// The journal's device is missing, or is not that of the volume.
     #[error("the journal's device: {0}")]
     JournalDevice(String),
+    /// A monitor that lives keeps memory of the volume.
+    #[error(transparent)]
+    InUse(ImageError),
     /// The volume has something that is not done here.
     #[error("{0}")]
     Unsupported(String),
@@ -38,8 +42,13 @@ impl From<DeviceError> for OpenExtError {
 
 impl From<OpenExtError> for VolumeFault {
     fn from(error: OpenExtError) -> VolumeFault {
+        let source: Box<dyn Error + Send + Sync> = match error {
+            // One who waits for an image looks for it.
+            OpenExtError::InUse(error) => Box::new(error),
+            error => Box::new(error),
+        };
         // Without a superblock nothing says that there was a volume of ext.
-        VolumeFault { is_lost: false, source: Box::new(error) }
+        VolumeFault { is_lost: false, source }
     }
 }
 

@@ -107,6 +107,7 @@ impl Ext {
         }
         let wanted = uuid(wanted);
         let Some(media) = &self.journal_media else {
+            self.hold_memory_name()?;
             let what = format!(
                 "the volume uses journal {wanted}: give its device or memory as the second one, as in ext/conv+conv or \
                      ext/conv+nvm:image=FILE. If it is lost, 'flashpath fsck ext:journal=inline/DATA' gives it up, with what was not home"

@@ -38,7 +38,9 @@ mod syncing;
 mod volume;
 
 pub use error::OpenExtError;
+pub use format::superblock::{LENGTH as SUPERBLOCK_BYTES, PLACE as SUPERBLOCK_PLACE};
 pub use memory::MemoryUse;
+pub use recovery::hold_memory_of;
 pub use settings::{DataMode, ExtSettings, KIND};
 
 use super::volume::{Damage, Timestamp, VolumeError};

@@ -8,6 +8,7 @@
 //! | `background` | `--background`: the same command in a child process |
 //! | `log` | `--log`: messages go to a file |
 //! | `exit_notifier` | sends the exit status of a mount's server to `flashpath umount` |
+//! | `faults` | notices of the servers of clients, and failures that end the program |
 //! | `worker` | the background worker of a device or volume |
 //! | `watch` | the thread that prints figures and failures |
 //! | `warnings` | the stations' warnings, each printed once |
@@ -15,6 +16,7 @@
 
 pub mod background;
 pub mod exit_notifier;
+pub mod faults;
 pub mod log;
 pub mod process;
 pub mod signals;

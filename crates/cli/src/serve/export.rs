@@ -7,7 +7,7 @@ use crate::resident::signals::Signals;
 use crate::resident::unmount::unmount;
 use flashpath::run::shared::SharedDevice;
 use flashpath_fuse::Mounted;
-use flashpath_nbd::{Address, Limits, ListenError, Listener, Server};
+use flashpath_nbd::{Address, Limits, ListenError, Listener, Notices, Server};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -20,12 +20,12 @@ pub enum Export {
 }
 
 impl Export {
-    /// Exports the device over NBD.
-    pub fn nbd(address: &Address, device: Arc<SharedDevice>) -> Result<Export, Failure> {
+    /// Exports the device over NBD. `notices` hears what the user is to know at once.
+    pub fn nbd(address: &Address, device: Arc<SharedDevice>, notices: Notices) -> Result<Export, Failure> {
         let listener = Listener::bind(address)?;
         let address = listener.address().clone();
-        let server =
-            Server::start(listener, device, Limits::default()).map_err(|error| cannot("start a thread", error))?;
+        let server = Server::start(listener, device, Limits::default(), notices);
+        let server = server.map_err(|error| cannot("start a thread", error))?;
         Ok(Export::Nbd(server, address))
     }
 

@@ -7,7 +7,7 @@ use super::metrics_page::page;
 use crate::failure::Failure;
 use crate::resident::cannot;
 use flashpath::run::shared::SharedDevice;
-use flashpath_nbd::{Address, Listener, Socket, Traffic, WaitingRoom};
+use flashpath_nbd::{Address, Entrance, Listener, Notices, Socket, Traffic, WaitingRoom, guarded};
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
@@ -19,9 +19,6 @@ const LONGEST_REQUEST: usize = 8 << 10;
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Clients at once.
 const MOST_CLIENTS: usize = 8;
-/// The pause after a failed accept, such as for want of file descriptors.
-const PAUSE: Duration = Duration::from_millis(50);
-
 /// Counts the clients of the export; `None` if it does not count them.
 pub type CountClients = Box<dyn Fn() -> Option<Traffic> + Send + Sync>;
 
@@ -39,8 +36,13 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Serves the clients of `listener`.
-    pub fn start(listener: Listener, device: Arc<SharedDevice>, clients: CountClients) -> Result<Metrics, Failure> {
+    /// Serves the clients of `listener`. `notices` hears what the user is to know at once.
+    pub fn start(
+        listener: Listener,
+        device: Arc<SharedDevice>,
+        clients: CountClients,
+        notices: Notices,
+    ) -> Result<Metrics, Failure> {
         let listener = Arc::new(listener);
         let accepts = Arc::clone(&listener);
         let source = Arc::new(Source { device, clients });
@@ -48,7 +50,7 @@ impl Metrics {
         let room = Arc::clone(&clients);
         let accepting = Builder::new()
             .name("metrics".into())
-            .spawn(move || accept(&accepts, &room, &source))
+            .spawn(move || guarded(&notices, || accept(&accepts, &room, &source, &notices)))
             .map_err(|error| cannot("start a thread", error))?;
         Ok(Metrics { listener, clients, accepting: Some(accepting) })
     }
@@ -74,16 +76,9 @@ impl Drop for Metrics {
     }
 }
 
-fn accept(listener: &Listener, clients: &Arc<WaitingRoom>, source: &Arc<Source>) {
-    loop {
-        let socket = match listener.accept() {
-            Ok(Some(socket)) => socket,
-            Ok(None) => return,
-            Err(_) => {
-                std::thread::sleep(PAUSE);
-                continue;
-            }
-        };
+fn accept(listener: &Listener, clients: &Arc<WaitingRoom>, source: &Arc<Source>, notices: &Notices) {
+    let mut entrance = Entrance::new(listener, notices);
+    while let Some(socket) = entrance.next_client() {
         let ((place, _), source) = (clients.enter(&socket), Arc::clone(source));
         // If no thread can be started, the client is disconnected.
         let _ = Builder::new().name("metrics-client".into()).spawn(move || {

@@ -16,6 +16,7 @@ mod watch;
 
 use crate::failure::Failure;
 use crate::resident::exit_notifier::ExitNotifier;
+use crate::resident::faults::Faults;
 use crate::resident::process::Process;
 use crate::resident::signals::Signals;
 use crate::resident::warnings::PrintedWarnings;
@@ -110,8 +111,9 @@ impl Serve {
     ) -> Result<(), Failure> {
         // Fail before the disk is ready.
         let metrics = self.metrics.as_ref().map(Listener::bind).transpose()?;
+        let faults = Arc::new(Faults::new(signals.stopper()));
         let export = match (&self.nbd, &self.file) {
-            (Some(address), _) => Export::nbd(address, Arc::clone(device))?,
+            (Some(address), _) => Export::nbd(address, Arc::clone(device), faults.notices("the NBD server"))?,
             (_, Some(place)) => Export::file(place, Arc::clone(device), signals.stopper())?,
             (None, None) => return Err(Failure::input("give --nbd or --file", None)),
         };
@@ -123,7 +125,7 @@ impl Serve {
         let metrics = match metrics {
             Some(listener) => {
                 ready.push_str(&format!("metrics at {}\n", Metrics::place(listener.address())));
-                Some(Metrics::start(listener, Arc::clone(device), export.count_clients())?)
+                Some(Metrics::start(listener, Arc::clone(device), export.count_clients(), faults.notices("--metrics"))?)
             }
             None => None,
         };
@@ -134,7 +136,7 @@ impl Serve {
         exit_notifier.close();
         watch.stop();
         drop(metrics);
-        waited.and(ended)
+        waited.and(ended).and(faults.failure())
     }
 }
 

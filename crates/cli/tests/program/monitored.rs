@@ -3,13 +3,21 @@
 use super::bench::Bench;
 use super::serve::{Served, bench_to_mount_in, client, replay, succeeds, wait_until};
 use nix::libc;
+use nix::sys::socket::sockopt::{ReceiveTimeout, SendTimeout};
+use nix::sys::socket::{
+    AddressFamily, MsgFlags, SockFlag, SockType, UnixAddr, connect, recv, send, setsockopt, socket,
+};
+use nix::sys::time::TimeVal;
 use std::fs::{self, File};
 use std::io::Write;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
+/// The first message of a guest: its version.
+const HELLO: [u8; 2] = [0, 2];
 const PATH: &str = "ext:journal=vmm/conv:image=v+monitor:socket=s";
 
 /// A bench with an empty volume, for FUSE mounts.
@@ -273,4 +281,161 @@ fn without_the_right_to_a_userfaultfd_protection_is_weaker_and_says_so_or_is_ref
     let log = fs::read_to_string(bench.path("monitor.log")).unwrap();
     assert!(log.contains("its committed memory is protected by the process itself"), "{log}");
     monitor.end();
+}
+
+/// A command that begins with so few descriptors.
+fn with_descriptors(inner: &Command, most: u32) -> Command {
+    let mut command = Command::new("sh");
+    command.args(["-c", &format!("ulimit -n {most} && exec \"$0\" \"$@\"")]);
+    command.arg(inner.get_program()).args(inner.get_args());
+    command.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    inner.get_current_dir().map(|directory| command.current_dir(directory));
+    command
+}
+
+/// A guest of the monitor that says these messages, and what it hears of the last.
+fn guest(bench: &Bench, messages: &[&[u8]]) -> Option<(OwnedFd, Vec<u8>)> {
+    let guest = socket(AddressFamily::Unix, SockType::SeqPacket, SockFlag::SOCK_CLOEXEC, None).unwrap();
+    let patience = TimeVal::new(5, 0);
+    setsockopt(&guest, ReceiveTimeout, &patience).unwrap();
+    setsockopt(&guest, SendTimeout, &patience).unwrap();
+    connect(guest.as_raw_fd(), &UnixAddr::new(&bench.path("s")).unwrap()).ok()?;
+    let mut heard = vec![0; 4096];
+    let mut count = 0;
+    for message in messages {
+        // One that is refused hears why, whatever it says.
+        let _ = send(guest.as_raw_fd(), message, MsgFlags::MSG_NOSIGNAL);
+        count = recv(guest.as_raw_fd(), &mut heard, MsgFlags::empty()).ok()?;
+    }
+    heard.truncate(count);
+    Some((guest, heard))
+}
+
+/// After one accept that failed for want of descriptors, the monitor served nobody, and said so at its end: no test had taken
+/// all that a server may open. Here it is crossed with a guest that dies meanwhile.
+#[test]
+fn a_monitor_without_descriptors_says_so_at_once_and_serves_again() {
+    let Some(bench) = bench() else { return };
+    let arguments = ["monitor", "s", "--log", "monitor.log"];
+    let monitor = Served::begun(with_descriptors(&bench.command(&arguments), 24), &arguments, None);
+    let log = || fs::read_to_string(bench.path("monitor.log")).unwrap_or_default();
+    let served = Served::mounted(&bench, &["mount", PATH, "m"]);
+    write(&bench.path("m"), "file", &[7; 20_000]);
+    // Guests that have a volume are not cut off for others, and take what is left.
+    let mut guests = Vec::new();
+    for number in 1..40 {
+        let claim = [&[1][..], &[number; 16]].concat();
+        guests.extend(guest(&bench, &[&HELLO, &claim]));
+        if log().contains("no guest can be accepted") {
+            break;
+        }
+    }
+    wait_until("it says so at once", || log().contains("no guest can be accepted"));
+    let refused = guest(&bench, &[&HELLO]).map(|(_, heard)| String::from_utf8_lossy(&heard).into_owned());
+    assert!(refused.is_some_and(|why| why.contains("no file descriptor left")), "a guest is told");
+    served.signal("-KILL");
+    drop(served);
+    drop(guests);
+    wait_until("it accepts again", || guest(&bench, &[&HELLO]).is_some_and(|(_, heard)| heard.first() == Some(&1)));
+    assert!(log().contains("guests are accepted again"), "{}", log());
+    wait_until("the dead guest's memory is written home", || names_own_log(&bench));
+    let served = Served::mounted(&bench, &["mount", PATH, "m"]);
+    assert_eq!(fs::read(bench.path("m/file")).unwrap(), [7; 20_000]);
+    served.end();
+    monitor.end();
+    succeeds(client(&bench, "e2fsck").unwrap().args(["-fn", "v"]));
+}
+
+/// In the moment after the death of a mount, fsck gave up what its living monitor kept, as fsck itself had advised: no test
+/// crossed the check of a volume with a recovery that is about to begin.
+#[test]
+fn what_a_living_monitor_keeps_is_not_given_up() {
+    let Some(bench) = bench() else { return };
+    let give_up = "ext:journal=inline/conv:image=v";
+    for (path, wait) in [(give_up, "0"), (give_up, "60"), ("ext/conv:image=v", "0"), ("ext/conv:image=v", "60")] {
+        let monitor = Served::monitor(&bench);
+        let served = Served::mounted(&bench, &["mount", PATH, "m"]);
+        (0..20).for_each(|number| write(&bench.path("m"), &format!("file{number}"), &[number; 9000]));
+        // Stopped, the monitor cannot take the image before fsck comes.
+        monitor.signal("-STOP");
+        served.signal("-KILL");
+        drop(served);
+        let refused = bench.flashpath(&["fsck", "--wait", "0", path]);
+        assert_eq!(refused.code, Some(8), "{refused:?}");
+        let said: Vec<&str> = refused.stderr.split_whitespace().filter(|word| *word != "\u{2502}").collect();
+        let keeper = format!("process {} keeps, which lives", monitor.process());
+        assert!(said.join(" ").contains(&keeper) && !refused.stdout.contains("given up"), "{refused:?}");
+        monitor.signal("-CONT");
+        let checked = bench.flashpath(&["fsck", "--wait", wait, path]);
+        assert!(!checked.stdout.contains("given up"), "{checked:?}");
+        assert!(wait == "0" || checked.code == Some(0), "the recovery is waited for: {checked:?}");
+        wait_until("the monitor recovers the volume", || names_own_log(&bench));
+        let served = Served::mounted(&bench, &["mount", PATH, "m"]);
+        for number in 0..20_u8 {
+            assert_eq!(fs::read(bench.path(&format!("m/file{number}"))).unwrap(), [number; 9000]);
+        }
+        served.end();
+        monitor.end();
+    }
+    // A copy in the state of a mount, whose monitor is dead: it is given up by its word.
+    let monitor = Served::monitor(&bench);
+    let served = Served::mounted(&bench, &["mount", PATH, "m"]);
+    write(&bench.path("m"), "file", b"kept");
+    monitor.signal("-STOP");
+    served.signal("-KILL");
+    drop(served);
+    assert_eq!(bench.flashpath(&["fsck", "--wait", "0", give_up]).code, Some(8));
+    monitor.signal("-KILL");
+    drop(monitor);
+    let given_up = bench.flashpath(&["fsck", give_up]);
+    assert!(given_up.stdout.contains("which is given up") && given_up.stdout.contains("is lost"), "{given_up:?}");
+}
+
+/// `mkfs --force` replaced the volume while its living monitor was about to write home what a dead mount had left: the test of fsck
+/// crossed that moment with one writer alone.
+#[test]
+fn a_volume_is_not_replaced_while_a_living_monitor_keeps_memory_of_it() {
+    let Some(bench) = bench() else { return };
+    for path in ["ext/conv:image=v,size=64M", "sfs/conv:image=v,size=64M"] {
+        let made = bench.flashpath(&["mkfs", "--force", "ext/conv:image=v,size=64M"]);
+        assert_eq!(made.code, Some(0), "{made:?}");
+        let monitor = Served::monitor(&bench);
+        let served = Served::mounted(&bench, &["mount", PATH, "m"]);
+        write(&bench.path("m"), "file", b"kept");
+        monitor.signal("-STOP");
+        served.signal("-KILL");
+        drop(served);
+        let refused = bench.flashpath(&["mkfs", "--force", "--wait", "0", path]);
+        let said: Vec<&str> = refused.stderr.split_whitespace().filter(|word| *word != "\u{2502}").collect();
+        let keeper = format!("process {} keeps, which lives", monitor.process());
+        assert!(refused.code != Some(0) && said.join(" ").contains(&keeper), "{refused:?}");
+        monitor.signal("-CONT");
+        // It waits as for any other user of the image.
+        let made = bench.flashpath(&["mkfs", "--force", "--wait", "60", path]);
+        assert_eq!(made.code, Some(0), "{made:?}");
+        let log = fs::read_to_string(bench.path("monitor.log")).unwrap();
+        assert!(log.contains("is recovered"), "{log}");
+        monitor.end();
+        assert_eq!(bench.flashpath(&["fsck", "-n", path]).code, Some(0), "the new volume is whole");
+    }
+}
+
+/// What a dead mount left was lost when its monitor was told to end before it was home.
+#[test]
+fn a_monitor_that_is_told_to_end_first_writes_home_what_dead_mounts_left() {
+    let Some(bench) = bench() else { return };
+    let monitor = Served::monitor(&bench);
+    let served = Served::mounted(&bench, &["mount", PATH, "m"]);
+    write(&bench.path("m"), "file", &[9; 50_000]);
+    monitor.signal("-STOP");
+    served.signal("-KILL");
+    drop(served);
+    monitor.signal("-TERM");
+    monitor.signal("-CONT");
+    let (ended, error) = { monitor }.wait();
+    assert!(ended.success(), "{ended}: {error}");
+    assert!(names_own_log(&bench), "{}", fs::read_to_string(bench.path("monitor.log")).unwrap());
+    let served = Served::mounted(&bench, &["mount", "ext/conv:image=v", "m"]);
+    assert_eq!(fs::read(bench.path("m/file")).unwrap(), [9; 50_000]);
+    served.end();
 }

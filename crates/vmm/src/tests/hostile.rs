@@ -4,9 +4,9 @@ use super::{BLOCKS, Bench, Random, WIDTH, Writer, child, damaged, volume};
 use crate::arena::Arena;
 use crate::event::Event;
 use crate::guest::Guest;
-use crate::monitor::{address, socket};
 use crate::ring::{ENTRIES, RING, Ring, Tuple};
 use crate::shared::Shared;
+use crate::socket::{address, socket};
 use crate::userfault::Userfault;
 use crate::wire::{Answer, Begin, Commit, Protection, Request, VERSION, Wire};
 use rustix::fd::{AsFd, BorrowedFd};
@@ -83,7 +83,7 @@ const HONEST: u64 = 999;
 fn begin(arena: &Arena, seed: u64) -> Begin {
     Begin {
         volume: uuid(seed),
-        name: [3; 16],
+        name: u128::from(std::process::id()).to_le_bytes(),
         blocks: BLOCKS,
         width: WIDTH as u32,
         first: 1,

@@ -16,7 +16,7 @@ pub fn write_without_end(socket: &Path, image: &Path, seed: u64) {
 }
 
 /// Lets a guest commit, and kills it.
-fn killed_guest(bench: &Bench, image: &Path, seed: u64) -> u32 {
+pub fn killed_guest(bench: &Bench, image: &Path, seed: u64) -> u32 {
     let mut random = Random(seed);
     let after = random.below(60) as u32;
     let (socket, image) = (bench.socket(), image.display().to_string());
@@ -35,7 +35,7 @@ fn killed_guest(bench: &Bench, image: &Path, seed: u64) -> u32 {
 }
 
 /// One more transaction may have been committed than was said.
-fn assert_whole(image: &Path, seed: u64, last: u32) {
+pub fn assert_whole(image: &Path, seed: u64, last: u32) {
     let wrong = damaged(image, seed, last);
     assert!(
         wrong.is_empty() || damaged(image, seed, last + 1).is_empty(),

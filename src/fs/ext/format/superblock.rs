@@ -21,7 +21,9 @@ use super::bytes::{joined, le16, le32, put16, put32};
 use super::checksum::crc32c_raw;
 use super::features::{Features, METADATA_CSUM};
 
+/// Its byte on the device.
 pub const PLACE: u64 = 1024;
+/// Its bytes.
 pub const LENGTH: usize = 1024;
 pub const MAGIC: u16 = 0xEF53;
 const CHECKSUM: usize = 1020;

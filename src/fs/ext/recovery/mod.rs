@@ -19,4 +19,4 @@ mod retention;
 pub use memory::wanted_memory;
 pub use region::usable_region;
 pub use replay::FoundLog;
-pub use retention::refuse_kept;
+pub use retention::{hold_memory_of, refuse_kept};

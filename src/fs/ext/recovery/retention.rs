@@ -16,9 +16,11 @@
 
 use super::memory::{GIVE_UP, refused};
 use super::replay::Replayed;
-use crate::device::{Frame, KeptVolume, Monitor, Retained};
+use crate::device::{DeviceError, Frame, HeldName, ImageError, KeptVolume, Monitor, NameError, Retained};
 use crate::fs::ext::Ext;
 use crate::fs::ext::error::{OpenExtError, damaged};
+use crate::fs::ext::format::features::HAS_JOURNAL;
+use crate::fs::ext::format::superblock::{LENGTH, MAGIC, Superblock};
 use crate::fs::ext::inspect::uuid;
 use crate::fs::ext::journal::TransactionId;
 use crate::fs::ext::settings::DataMode;
@@ -26,6 +28,14 @@ use crate::fs::station::Access;
 use crate::task::Task;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+
+/// The monitor's answer about blocks that are home: one that has ended keeps none of them.
+pub fn unless_gone(monitor: &dyn Monitor, answered: Result<(), DeviceError>) -> Result<(), OpenExtError> {
+    match answered {
+        Err(_) if monitor.is_gone() => Ok(()),
+        answered => answered.map_err(refused),
+    }
+}
 
 /// Refuses a monitor that keeps memory which no volume has taken in.
 pub fn refuse_kept(monitor: &dyn Monitor, volume: [u8; 16]) -> Result<(), OpenExtError> {
@@ -41,11 +51,45 @@ pub fn refuse_kept(monitor: &dyn Monitor, volume: [u8; 16]) -> Result<(), OpenEx
     }
 }
 
+/// The same as [`Ext::hold_memory_name`] for one who is about to replace the volume with this superblock; `None` if it names no memory.
+///
+/// # Errors
+///
+/// A monitor that lives keeps the memory.
+pub fn hold_memory_of(superblock: &[u8; LENGTH]) -> Result<Option<HeldName>, ImageError> {
+    let superblock = Superblock::new(superblock);
+    let name = superblock.journal_uuid();
+    let names_memory =
+        superblock.u16(56) == MAGIC && superblock.features().has(HAS_JOURNAL) && superblock.u32(224) == 0;
+    if names_memory && name != [0; 16] { hold_name(name).map(Some) } else { Ok(None) }
+}
+
+fn hold_name(name: [u8; 16]) -> Result<HeldName, ImageError> {
+    HeldName::hold(name).map_err(|error| {
+        let name = uuid(name);
+        let user = match error {
+            NameError::Taken { .. } => format!(
+                "the volume uses journal {name}, memory that {error} keeps, which lives: wait until it has written home what is \
+                 left, mount the volume with that monitor, or end it"
+            ),
+            NameError::System(error) => format!("whether a monitor keeps memory {name} cannot be told: {error}"),
+        };
+        ImageError::InUse { image: "the volume's journal".to_string(), user }
+    })
+}
+
 impl Ext {
+    /// Refuses while a monitor that lives keeps the memory that the superblock names, if that is none of this path: it may be about
+    /// to write home what a dead process has left. As long as the caller has the name, no monitor takes that memory back.
+    pub fn hold_memory_name(&self) -> Result<HeldName, OpenExtError> {
+        hold_name(self.journal_uuid).map_err(OpenExtError::InUse)
+    }
+
     /// What the monitor keeps of this volume, which must be what the superblock names.
     pub fn kept_memory(&self, monitor: &dyn Monitor) -> Result<Retained, OpenExtError> {
         let wanted = uuid(self.journal_uuid);
         let Some(kept) = monitor.retained(self.uuid).map_err(refused)? else {
+            self.hold_memory_name()?;
             return Err(refused(format!(
                 "memory {wanted} of the volume is not kept by this monitor; if it is lost, {GIVE_UP}"
             )));
@@ -96,9 +140,9 @@ impl Ext {
             self.has_logged_data = false.into();
             self.adopt(kept.blocks);
             // A crash on the way leaves a volume that names memory without blocks, or does not name it.
-            task.ask(|at| monitor.let_go(at, next.0)).map_err(refused)?;
+            unless_gone(monitor.as_ref(), task.ask(|at| monitor.let_go(at, next.0)).map(drop))?;
             self.mark_superblock(task, true)?;
-            monitor.end().map_err(refused)?;
+            unless_gone(monitor.as_ref(), monitor.end())?;
         }
         Ok(())
     }

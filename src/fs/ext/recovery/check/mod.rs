@@ -31,6 +31,7 @@ mod sums;
 mod tree;
 mod uses;
 
+use crate::device::HeldName;
 use crate::fs::ext::Ext;
 use crate::fs::ext::allocation::bits;
 use crate::fs::ext::blocks::Bytes;
@@ -59,6 +60,8 @@ struct Check<'c> {
     /// Inodes that a mount would free, or cut to their size.
     orphans: BTreeSet<u32>,
     walk: Walk,
+    /// The name of memory that is given up.
+    given_up: Option<HeldName>,
 }
 
 /// The state of one walk.

@@ -23,9 +23,10 @@ use crate::fs::ext::format::superblock::{LENGTH, MAGIC, PLACE, Superblock, state
 use crate::fs::ext::inspect::uuid;
 use crate::fs::ext::journal::LogPlace;
 use crate::fs::ext::media::{Below, Media};
-use crate::fs::ext::recovery::memory::{refused, wanted_memory};
+use crate::fs::ext::recovery::memory::wanted_memory;
 use crate::fs::ext::recovery::open::read_superblock;
 use crate::fs::ext::recovery::replay::FoundLog;
+use crate::fs::ext::recovery::retention::unless_gone;
 use crate::fs::ext::settings::JournalKind;
 use crate::fs::ext::{Ext, ExtSettings};
 use crate::fs::station::{Mounting, RepairOutcome};
@@ -132,7 +133,8 @@ impl<'c> Check<'c> {
         let now = mounting.origin;
         let (groups, changed, orphans) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
         let walk = Walk { findings, ..Walk::default() };
-        let mut check = Check { ext, task, now, superblock, stored: primary, groups, changed, orphans, walk };
+        let stored = primary;
+        let mut check = Check { ext, task, now, superblock, stored, groups, changed, orphans, walk, given_up: None };
         check.refuse_uncheckable()?;
         let writes = writes && check.unwritable().is_none();
         check.replay(writes)?;
@@ -191,6 +193,8 @@ impl<'c> Check<'c> {
             return Ok(());
         }
         if self.ext.settings.journal == Some(JournalKind::Inline) && self.ext.journal_media.is_none() {
+            // While this has the name, no monitor takes back the memory from its spill.
+            self.given_up = Some(self.ext.hold_memory_name()?);
             let what = format!("the volume's journal is {}, which is given up", uuid(self.ext.journal_uuid));
             self.found(what, "the log in the volume takes its place: what the other had that is not home is lost");
             self.name_own_log();
@@ -227,9 +231,9 @@ impl<'c> Check<'c> {
         self.name_own_log();
         if writes {
             self.ext.media.flush(self.task)?;
-            self.task.ask(|at| monitor.let_go(at, replayed.next.0)).map_err(refused)?;
+            unless_gone(monitor, self.task.ask(|at| monitor.let_go(at, replayed.next.0)).map(drop))?;
             self.write_superblock()?;
-            monitor.end().map_err(refused)?;
+            unless_gone(monitor, monitor.end())?;
         }
         Ok(())
     }
