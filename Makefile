@@ -40,7 +40,7 @@ help:
 	@echo "make crash   cut the power of every translation layer, dm-zoned, sfs and ext at random operations, SEEDS=$(SEEDS) times each;"
 	@echo "             run gates and their users under a model checker, SCHEDULES=$(SCHEDULES) schedules each, and the slots of"
 	@echo "             a journal in memory with up to PREEMPTIONS=$(PREEMPTIONS) preemptions;"
-	@echo "             damage unclean sfs volumes, DAMAGE_SECONDS=$(DAMAGE_SECONDS);"
+	@echo "             damage unclean sfs volumes and logs of ext, DAMAGE_SECONDS=$(DAMAGE_SECONDS) each;"
 	@echo "             kill servers under load and run hostile sessions, CAMPAIGN_SECONDS=$(CAMPAIGN_SECONDS) each;"
 	@echo "             kill guests of a monitor and recoveries, and let guests write to committed memory, SEEDS=$(SEEDS) times ten each;"
 	@echo "             compare sfs with tree over random calls, VOLUME_CASES=$(VOLUME_CASES) sequences;"
@@ -174,7 +174,8 @@ crash:
 	VOLUME_CASES=$(VOLUME_CASES) cargo test --release --locked --test volumes random_calls
 	NVM_CRASHES=$(SEEDS)0 cargo test --release --locked --lib nvm::crashes
 	VMM_ROUNDS=$(SEEDS)0 cargo test --release --locked -p flashpath-vmm -- --nocapture
-	EXT_CRASHES=$(SEEDS) EXT_DAMAGED=$(SEEDS) cargo test --release --locked --test ext -- crashes checking
+	EXT_CRASHES=$(SEEDS) EXT_DAMAGED=$(SEEDS) EXT_LOG_DAMAGE_SECONDS=$(DAMAGE_SECONDS) \
+	    cargo test --release --locked --test ext -- crashes checking damaged_and_unclean journal_file killed_repairs log_damage unclean_damage
 	EXT_CALLS=$(EXT_CALLS) EXT_IMAGE_FILES=$(EXT_IMAGE_FILES) cargo test --release --locked --test ext -- beside_the_kernel real_images
 	SERVER_KILL_SECONDS=$(CAMPAIGN_SECONDS) NBD_HOSTILE_SECONDS=$(CAMPAIGN_SECONDS) \
 	    cargo test --release --locked -p flashpath-cli --test program -- --nocapture killed_servers killed_files killed_mounts hostile_sessions

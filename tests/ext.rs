@@ -24,8 +24,16 @@ mod huge;
 mod image;
 #[path = "ext/in_use.rs"]
 mod in_use;
+#[path = "ext/journal_file.rs"]
+mod journal_file;
 #[path = "ext/kept.rs"]
 mod kept;
+#[path = "ext/killed_repairs.rs"]
+mod killed_repairs;
+#[path = "ext/log_damage.rs"]
+mod log_damage;
+#[path = "ext/logs.rs"]
+mod logs;
 #[path = "ext/memory.rs"]
 mod memory;
 #[path = "ext/nvm.rs"]
@@ -48,6 +56,8 @@ mod replay;
 mod simulated;
 #[path = "skipped/mod.rs"]
 mod skipped;
+#[path = "ext/unclean_damage.rs"]
+mod unclean_damage;
 #[path = "ext/walk.rs"]
 mod walk;
 #[path = "ext/work.rs"]

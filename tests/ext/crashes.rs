@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 pub const BLOCKS: u64 = 16 << 8;
 /// Little more than the least, so that the log goes round.
-const JOURNAL_BLOCKS: u64 = (4 << 8) + 20;
+pub const JOURNAL_BLOCKS: u64 = (4 << 8) + 20;
 pub const BLOCK: usize = 4096;
 
 pub fn mounting() -> Mounting {
@@ -47,8 +47,8 @@ pub fn settings(data: &str, place: Place, seed: u64) -> ExtSettings {
 /// The devices of a volume, which lose power together.
 pub struct Disks {
     pub volume: Disk,
-    journal: Option<Disk>,
-    memory: Option<Memory>,
+    pub journal: Option<Disk>,
+    pub memory: Option<Memory>,
     keeper: Option<Keeper>,
 }
 
@@ -76,7 +76,7 @@ impl Disks {
         Disks { volume, journal, memory, keeper }
     }
 
-    fn copy(&self, power: &Power) -> Disks {
+    pub fn copy(&self, power: &Power) -> Disks {
         Disks {
             volume: self.volume.copy(power),
             journal: self.journal.as_ref().map(|disk| disk.copy(power)),
@@ -117,9 +117,9 @@ pub fn findings(images: &(Image, Option<Image>)) -> Option<String> {
 }
 
 /// What must be there after a crash: the bytes of files that were synced and not touched again.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Promised {
-    files: BTreeMap<Vec<u8>, Vec<u8>>,
+    pub files: BTreeMap<Vec<u8>, Vec<u8>>,
 }
 
 /// Works until the power fails. Stores to memory are lost then, and nothing says so.
@@ -239,6 +239,8 @@ fn crash(data: &str, place: Place, seed: u64) {
     }
     let (left, copy) = (disks.images(), disks.copy(&power));
     let volume = disks.open(&settings);
+    let state = call(|call| volume.state(call)).unwrap();
+    assert!(state.read_only.is_none() && state.damage.is_empty(), "{what}: what a cut leaves is no damage: {state:?}");
     check_promises(&*volume, &promised, &what);
     if data != "writeback" {
         check_no_foreign(&*volume, &what);
@@ -265,7 +267,7 @@ fn crash(data: &str, place: Place, seed: u64) {
 }
 
 /// No byte of any file is zero or of another file, but at its end where nothing was written yet: all are odd.
-fn check_no_foreign(volume: &dyn Volume, what: &str) {
+pub fn check_no_foreign(volume: &dyn Volume, what: &str) {
     let mut files = Vec::new();
     call(|call| {
         volume.list(call, InodeNumber::ROOT, 0, &mut |entry| {

@@ -44,6 +44,25 @@ impl Work {
         }
     }
 
+    /// Work in a new directory of a volume that has other files.
+    pub fn within(seed: u64, volume: &dyn Volume, name: &str) -> Work {
+        let mut work = Work::new(seed);
+        let new = NewFile {
+            kind: FileKind::Directory,
+            permissions: 0o755,
+            user: 0,
+            group: 0,
+            device: 0,
+            target: b"",
+            attributes: &[],
+        };
+        let make = |volume: &dyn Volume| {
+            call(|call| volume.make(call, (InodeNumber::ROOT, name.as_bytes()), &new, Hold::No, None)).unwrap().inode
+        };
+        work.directories = vec![(make(volume), make(&work.reference))];
+        work
+    }
+
     fn pick(&mut self, directories: bool) -> Both {
         let count = if directories { self.directories.len() } else { self.files.len() };
         let at = self.random.below(count as u64) as usize;

@@ -389,6 +389,11 @@ impl Memory {
         contents
     }
 
+    /// Stores other contents durably.
+    pub fn replace(&self, contents: Vec<u8>) {
+        *self.0.lock().unwrap() = Lines::of(contents);
+    }
+
     /// A copy, with other contents.
     pub fn of(power: &Power, contents: Vec<u8>) -> Memory {
         Memory(Arc::new(Mutex::new(Lines::of(contents))), power.clone())

@@ -12,10 +12,10 @@ use super::error::OpenExtError;
 use super::format::features::{Features, JOURNAL_DEV, METADATA_CSUM};
 use super::format::log::LogSuperblock;
 use super::format::superblock::{LENGTH, MAGIC, PLACE, Superblock, state};
+use super::found_log::FoundLog;
 use super::inspect::uuid;
 use super::journal::LogPlace;
 use super::media::Media;
-use super::recovery::FoundLog;
 use crate::fs::volume::{Timestamp, VolumeError};
 use crate::label::{Cause, Content, Label};
 use crate::task::Task;
@@ -100,6 +100,22 @@ impl Ext {
 
     /// Finds the log on the second device, which must be the volume's.
     pub fn find_log_on_device(&self, task: &Task<'_>) -> Result<FoundLog, OpenExtError> {
+        let place = self.find_journal_device(task)?;
+        let blocks = place.runs.iter().map(|run| run.end - run.start).sum();
+        let found = self.read_log_superblock(task, place, blocks)?;
+        let (wanted, refused) = (uuid(self.journal_uuid), |why: String| OpenExtError::JournalDevice(why));
+        match found.superblock.users() {
+            (1, user) if user == self.uuid => Ok(found),
+            (1, user) => {
+                let (user, own) = (uuid(user), uuid(self.uuid));
+                Err(refused(format!("journal {wanted} is in use by volume {user}, and this one is {own}")))
+            }
+            (count, _) => Err(refused(format!("journal {wanted} is that of {count} volumes, and should be of one"))),
+        }
+    }
+
+    /// The place of the log on the second device, which must be that of this volume.
+    pub fn find_journal_device(&self, task: &Task<'_>) -> Result<LogPlace, OpenExtError> {
         let wanted = self.journal_uuid;
         if wanted == [0; 16] {
             let why = "it says that there is a journal, and names neither its inode nor its device".to_string();
@@ -114,22 +130,12 @@ impl Ext {
             );
             return Err(OpenExtError::JournalDevice(what));
         };
-        let refused = |why: String| OpenExtError::JournalDevice(why);
-        let superblock = self.read_journal_device(task, media).map_err(refused)?;
+        let superblock = self.read_journal_device(task, media).map_err(OpenExtError::JournalDevice)?;
         if uuid(superblock.uuid()) != wanted {
             let found = uuid(superblock.uuid());
-            return Err(refused(format!("it is journal {found}, and the volume uses {wanted}")));
+            return Err(OpenExtError::JournalDevice(format!("it is journal {found}, and the volume uses {wanted}")));
         }
-        let blocks = superblock.blocks(false);
-        let found = self.read_log_superblock(task, place(media, blocks), blocks)?;
-        match found.superblock.users() {
-            (1, user) if user == self.uuid => Ok(found),
-            (1, user) => {
-                let (user, own) = (uuid(user), uuid(self.uuid));
-                Err(refused(format!("journal {wanted} is in use by volume {user}, and this one is {own}")))
-            }
-            (count, _) => Err(refused(format!("journal {wanted} is that of {count} volumes, and should be of one"))),
-        }
+        Ok(place(media, superblock.blocks(false)))
     }
 
     /// Reads the superblock at byte 1024 of the second device; fails with what is wrong.

@@ -23,10 +23,12 @@ use super::format::inode::{Inode, MAP_BYTES, Stamp, flag};
 use super::format::log::{LogSuperblock, feature};
 use super::format::shape::{JOURNAL, ROOT, Shape};
 use super::format::superblock::{LENGTH, MAGIC, PLACE, Superblock, state};
+use super::found_log::FoundLog;
 use super::journal::{LogPlace, TransactionId};
 use super::journal_device::{self, first_record};
 use super::media::{Below, JournalMemory, Media};
-use super::recovery::{FoundLog, refuse_kept, usable_region, wanted_memory};
+use super::recovery::{refuse_kept, usable_region, wanted_memory};
+use super::settings::LEAST_LOG;
 use super::{Ext, ExtSettings};
 use crate::device::{BlockDevice, Medium};
 use crate::fs::station::Mounting;
@@ -49,8 +51,6 @@ const LOST_AND_FOUND: u32 = 11;
 const FLEXIBLE_LOG: u8 = 4;
 /// Blocks of data that a last group has at least; one with fewer is left out.
 const LEAST_DATA: u64 = 64;
-/// Blocks of a new log.
-const LEAST_LOG: u64 = 1024;
 /// Bytes of a log on a device of its own, unless `journal-size=` says more.
 const MOST_BY_ITSELF: u64 = 128 << 20;
 /// The features of a new log.
@@ -89,7 +89,7 @@ impl Ext {
         let media = Media::new(device, block_bytes);
         let on_device = journal.as_ref().map(|device| new_log_on_device(&**device, settings, mounting)).transpose()?;
         let in_volume =
-            if on_device.is_some() { 0 } else { journal_blocks(media.size_bytes() / settings.block_bytes, settings) };
+            if on_device.is_some() { 0 } else { settings.journal_blocks(media.size_bytes() / settings.block_bytes) };
         let mut superblock = first_superblock(media.size_bytes(), in_volume, settings, mounting)?;
         let on_device = on_device.map(|log| log.on_device(first_record(block_bytes), superblock.uuid()));
         if let Some(log) = &on_device {
@@ -132,7 +132,7 @@ impl Ext {
             Some(media) => journal_device::make(&task, media, &log.superblock, mounting.origin)?,
             None => LogPlace::in_file(Arc::clone(&ext.media), log.runs).expect("a new log has blocks"),
         };
-        ext.begin_journal(&task, FoundLog { superblock: log.superblock, place }, next)?;
+        ext.begin_journal(&task, FoundLog { superblock: log.superblock, place, flipped: None }, next)?;
         Ok(ext)
     }
 }
@@ -229,18 +229,6 @@ fn first_superblock(
     ]));
     made.sum();
     Ok(made)
-}
-
-/// Blocks of a journal, as mke2fs chooses them.
-fn journal_blocks(blocks: u64, settings: &ExtSettings) -> u64 {
-    let by_size = match blocks {
-        ..32_768 => 1024,
-        32_768..262_144 => 4096,
-        262_144..524_288 => 8192,
-        524_288..4_194_304 => 16_384,
-        _ => 32_768,
-    };
-    settings.journal_bytes.map_or(by_size, |bytes| (bytes / settings.block_bytes).clamp(LEAST_LOG, 1 << 20))
 }
 
 /// The superblock of a new log on a device of its own: it takes as much of it as `journal-size=` says, or all, up to
@@ -389,7 +377,7 @@ impl Maker<'_> {
 
     /// The journal, in the middle of the volume.
     fn place_journal(&mut self) -> Result<NewLog, OpenExtError> {
-        let mut left = journal_blocks(self.shape.blocks, self.settings);
+        let mut left = self.settings.journal_blocks(self.shape.blocks);
         let mut runs: Vec<Range<u64>> = Vec::new();
         while left > 0 {
             let count = left.min(self.shape.group_blocks / 2).min(32_768);

@@ -10,6 +10,7 @@
 //! | `memory` | the bound of what is in memory, and its shares |
 //! | `journal` | transactions, and the log that stores them |
 //! | `journal_device` | a device that the journal has for itself: made, and found |
+//! | `found_log` | the log of a volume, found |
 //! | `files` | inodes, maps, bytes, extended attributes |
 //! | `names` | directories |
 //! | `allocation` | free blocks and inodes |
@@ -24,6 +25,7 @@ mod blocks;
 mod error;
 mod files;
 pub(crate) mod format;
+mod found_log;
 mod inspect;
 mod journal;
 mod journal_device;

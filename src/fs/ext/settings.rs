@@ -3,6 +3,9 @@
 use super::journal::{Hash, NvmOptions, Scheme};
 use crate::expression::{Choice, ExpressionError, Kind, OptionKind, Settings, Term, Values, words};
 
+/// Blocks of the smallest log.
+pub const LEAST_LOG: u64 = 1024;
+
 /// The station.
 pub static KIND: Kind = Kind {
     name: "ext",
@@ -218,5 +221,17 @@ impl ExtSettings {
             // Written out, they would be given when the text is read again.
             written_out: settings.written_out(if is_of_nvm { &[] } else { &OF_NVM }),
         })
+    }
+
+    /// Blocks of the journal of a volume of `blocks` blocks, as mke2fs chooses them, or as the options say.
+    pub fn journal_blocks(&self, blocks: u64) -> u64 {
+        let by_size = match blocks {
+            ..32_768 => 1024,
+            32_768..262_144 => 4096,
+            262_144..524_288 => 8192,
+            524_288..4_194_304 => 16_384,
+            _ => 32_768,
+        };
+        self.journal_bytes.map_or(by_size, |bytes| (bytes / self.block_bytes).clamp(LEAST_LOG, 1 << 20))
     }
 }

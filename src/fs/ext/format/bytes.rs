@@ -25,6 +25,10 @@ pub fn be32(bytes: &[u8], at: usize) -> u32 {
     u32::from_be_bytes(array(bytes, at))
 }
 
+pub fn be64(bytes: &[u8], at: usize) -> u64 {
+    u64::from_be_bytes(array(bytes, at))
+}
+
 /// Puts a number of any width at its place.
 ///
 /// # Panics

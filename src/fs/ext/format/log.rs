@@ -15,8 +15,8 @@
 //!
 //! A copy that begins with the magic number has zeros there, and a flag says so.
 
-use super::bytes::{be16, be32, joined, put, put_be32};
-use super::checksum::crc32c_raw;
+use super::bytes::{be16, be32, be64, joined, put, put_be32};
+use super::checksum::{crc32_be, crc32c_raw, flipped_bit};
 
 pub const MAGIC: u32 = 0xC03B_3998;
 pub const SUPERBLOCK_BYTES: usize = 1024;
@@ -37,7 +37,7 @@ pub mod kind {
     pub const REVOKES: u32 = 5;
 }
 
-/// The incompatible features of a log, and the compatible one.
+/// The incompatible features of a log.
 pub mod feature {
     pub const REVOKES: u32 = 1;
     pub const WIDE: u32 = 2;
@@ -46,6 +46,9 @@ pub mod feature {
     pub const SUMS_V3: u32 = 16;
     pub const FAST_COMMIT: u32 = 32;
 }
+
+/// The compatible feature of a log whose commits have a checksum of their transaction: that of version 1.
+const SUMS_V1: u32 = 1;
 
 mod tag_flag {
     pub const ESCAPED: u32 = 1;
@@ -93,6 +96,40 @@ impl LogSuperblock {
             return Err(format!("it begins at block {}, which is not one of its records", found.start()));
         }
         Ok(found)
+    }
+
+    /// That in these bytes, of which one bit is flipped, as its checksum says; and what was wrong. `None` if more is.
+    pub fn mended(bytes: &[u8], blocks: u64) -> Option<(LogSuperblock, String)> {
+        let said = be32(bytes, SUPERBLOCK_SUM);
+        let stored = LogSuperblock(bytes[..SUPERBLOCK_BYTES].into());
+        // Without checksums the field is zero, and so is their type.
+        if said == 0 && bytes[80] == 0 {
+            let mut plain = bytes.to_vec();
+            put_be32(&mut plain, 40, stored.features() & !(feature::SUMS_V2 | feature::SUMS_V3));
+            let why = "it says that there are checksums, and has none".to_string();
+            let found = LogSuperblock::read(&plain, blocks).ok().filter(|_| stored.has_sums());
+            return found.map(|found| (found, why));
+        }
+        let mut whole = bytes.to_vec();
+        let change = said ^ stored.checksum();
+        let at = match change.is_power_of_two() {
+            true => {
+                put_be32(&mut whole, SUPERBLOCK_SUM, said ^ change);
+                SUPERBLOCK_SUM
+            }
+            false => {
+                let (at, bit) = flipped_bit(change, SUPERBLOCK_BYTES)?;
+                whole[at] ^= bit;
+                at
+            }
+        };
+        let found = LogSuperblock::read(&whole, blocks).ok().filter(LogSuperblock::has_sums)?;
+        Some((found, format!("a bit of its byte {at} is flipped")))
+    }
+
+    /// True if it has a checksum, and says that it has none: the feature is lost.
+    pub fn hides_sums(&self) -> bool {
+        !self.has_sums() && self.start() != 0 && be32(&self.0, SUPERBLOCK_SUM) != 0
     }
 
     /// A new one, of an empty log with these features.
@@ -219,8 +256,23 @@ pub struct Dialect {
     is_wide: bool,
     has_v3: bool,
     has_v2: bool,
+    has_v1: bool,
     seed: Option<u32>,
     uuid: [u8; 16],
+}
+
+/// Flips the one bit back that makes the checksum at `sum_at` wrong, and says where it is. The bytes there count as zeros
+/// for the checksum, which is `right`; it covers `covered` bytes.
+fn flip_back(block: &[u8], sum_at: usize, right: u32, covered: usize) -> Option<(Vec<u8>, usize)> {
+    let mut mended = block.to_vec();
+    let change = be32(block, sum_at) ^ right;
+    if change.is_power_of_two() {
+        put_be32(&mut mended, sum_at, right);
+        return Some((mended, sum_at));
+    }
+    let (at, bit) = flipped_bit(change, covered)?;
+    mended[at] ^= bit;
+    Some((mended, at))
 }
 
 /// A block that a transaction has a copy of.
@@ -239,9 +291,15 @@ impl Dialect {
             is_wide: superblock.has(feature::WIDE),
             has_v3: superblock.has(feature::SUMS_V3),
             has_v2: superblock.has(feature::SUMS_V2),
+            has_v1: be32(superblock.bytes(), 36) & SUMS_V1 != 0 && !superblock.has_sums(),
             seed: superblock.seed(),
             uuid: superblock.uuid(),
         }
+    }
+
+    /// True if records have checksums.
+    pub fn has_sums(&self) -> bool {
+        self.seed.is_some()
     }
 
     fn tag_bytes(&self) -> usize {
@@ -278,7 +336,7 @@ impl Dialect {
 
     /// True if a copy is that of its tag.
     pub fn is_copy(&self, tag: &Tag, copy: &[u8], transaction: u32) -> bool {
-        self.copy_sum(copy, transaction) == tag.sum
+        self.seed.is_none() || self.copy_sum(copy, transaction) == tag.sum
     }
 
     /// Makes a block's bytes a copy, and says its tag.
@@ -314,7 +372,8 @@ impl Dialect {
         }
     }
 
-    /// The tags of a descriptor; `None` if its checksum is wrong or they do not end.
+    /// The tags of a descriptor; `None` if its checksum is wrong. The last one has a flag, unless there is no room for
+    /// another.
     pub fn read_descriptor(&self, block: &[u8]) -> Option<Vec<Tag>> {
         if !self.has_sound_tail(block) {
             return None;
@@ -336,7 +395,7 @@ impl Dialect {
             }
             at += width + if flags & tag_flag::SAME_UUID != 0 { 0 } else { UUID };
         }
-        None
+        Some(tags)
     }
 
     /// A descriptor of these tags.
@@ -423,6 +482,59 @@ impl Dialect {
         let mut whole = block.to_vec();
         whole[COMMIT_BYTES..].fill(0);
         self.seed.is_none_or(|seed| be32(block, COMMIT_SUM) == Dialect::commit_sum(&whole, seed))
+    }
+
+    /// A record of a transaction, or its commit, of which one bit is flipped, as its checksum says; and the byte in which
+    /// it is. `None` if more is wrong, or the log has no checksums.
+    pub fn mended_record(&self, block: &[u8], transaction: u32) -> Option<(Vec<u8>, usize)> {
+        let seed = self.seed?;
+        let is_one_of = |block: &[u8], kinds: &[u32]| {
+            head(block).is_some_and(|(kind, number)| number == transaction && kinds.contains(&kind))
+        };
+        let tail = block.len() - 4;
+        let record = flip_back(block, tail, Dialect::tail_sum(block, seed), block.len());
+        let record = record.filter(|(block, _)| is_one_of(block, &[kind::DESCRIPTOR, kind::REVOKES]));
+        if record.as_ref().is_some_and(|(block, _)| self.has_sound_tail(block)) {
+            return record;
+        }
+        let mut whole = block.to_vec();
+        whole[COMMIT_BYTES..].fill(0);
+        let commit = flip_back(&whole, COMMIT_SUM, Dialect::commit_sum(&whole, seed), whole.len());
+        commit.filter(|(block, _)| is_one_of(block, &[kind::COMMIT]) && self.is_commit(block))
+    }
+
+    /// A copy of which one bit is flipped, as the checksum in its tag says. `None` if more is wrong, or that checksum is
+    /// too short to tell.
+    pub fn mended_copy(&self, tag: &Tag, copy: &[u8], transaction: u32) -> Option<Vec<u8>> {
+        if !self.has_v3 {
+            return None;
+        }
+        let (at, bit) = flipped_bit(self.copy_sum(copy, transaction) ^ tag.sum, copy.len())?;
+        let mut mended = copy.to_vec();
+        mended[at] ^= bit;
+        Some(mended)
+    }
+
+    /// The time in a commit, in nanoseconds since 1970.
+    pub fn time_of_commit(block: &[u8]) -> u128 {
+        u128::from(be64(block, 48)) * 1_000_000_000 + u128::from(be32(block, 56))
+    }
+
+    /// The checksum of a transaction, if commits have one: that of no block yet.
+    pub fn begin_sum(&self) -> Option<u32> {
+        self.has_v1.then_some(!0)
+    }
+
+    /// The same of one more block.
+    pub fn add_to_sum(sum: Option<u32>, block: &[u8]) -> Option<u32> {
+        sum.map(|sum| crc32_be(sum, block))
+    }
+
+    /// True if a commit has no other checksum of its transaction than this one.
+    pub fn agrees(&self, commit: &[u8], sum: Option<u32>) -> bool {
+        let is_crc32 = commit[12] == 1 && commit[13] == 4;
+        let is_none = commit[12] == 0 && commit[13] == 0 && be32(commit, COMMIT_SUM) == 0;
+        sum.is_none_or(|sum| is_none || is_crc32 && be32(commit, COMMIT_SUM) == sum)
     }
 
     /// The record that ends a transaction, written at this time (nanoseconds since 1970).

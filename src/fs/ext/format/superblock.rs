@@ -30,7 +30,8 @@ const CHECKSUM: usize = 1020;
 /// The inode of the journal in the volume.
 pub const JOURNAL: u32 = 8;
 const JOURNAL_UUID: usize = 208;
-const JOURNAL_INODE: usize = 224;
+/// The field of the journal's inode.
+pub const JOURNAL_INODE: usize = 224;
 /// The end of what the format reserves: neither the kernel nor e2fsprogs looks at it, and both leave it as it is.
 const LAST_MEMORY: usize = 1004;
 

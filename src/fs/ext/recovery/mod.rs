@@ -5,10 +5,11 @@
 //! | `check` | the check of all structures, and their repair |
 //! | `open` | the steps of a mount |
 //! | `region` | a journal in non-volatile memory: found, begun, and left |
-//! | `replay` | what the log says that is not home |
+//! | `replay`, `log_scan` | what the log says that is not home, and whether its end is torn or damaged |
 //! | `orphans` | files that nobody has any more, or that were being cut off |
 
 mod check;
+mod log_scan;
 mod memory;
 mod open;
 mod orphans;
@@ -18,5 +19,4 @@ mod retention;
 
 pub use memory::wanted_memory;
 pub use region::usable_region;
-pub use replay::FoundLog;
 pub use retention::{hold_memory_of, refuse_kept};

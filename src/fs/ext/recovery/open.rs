@@ -8,7 +8,7 @@
 //!
 //! A volume that is opened to be read alone is not changed, whatever its log says.
 
-use super::replay::{FoundLog, Replayed};
+use super::replay::{Replayed, ReplayedLog};
 use crate::device::{BlockDevice, Medium};
 use crate::fs::ext::allocation::blocks::gates;
 use crate::fs::ext::allocation::own_blocks::OwnBlocks;
@@ -21,9 +21,10 @@ use crate::fs::ext::files::orphans::{Head, Orphans};
 use crate::fs::ext::files::storing::Waiting;
 use crate::fs::ext::format::features::{FAST_COMMIT, HAS_JOURNAL, JOURNAL_DEV, NEEDS_RECOVERY, WIDE};
 use crate::fs::ext::format::group::Descriptor;
-use crate::fs::ext::format::log::feature;
+use crate::fs::ext::format::log::{LogSuperblock, feature};
 use crate::fs::ext::format::shape::Shape;
 use crate::fs::ext::format::superblock::{LENGTH, MAGIC, PLACE, Superblock, state};
+use crate::fs::ext::found_log::FoundLog;
 use crate::fs::ext::inspect::uuid;
 use crate::fs::ext::journal::{Jbd2, Journal, Log, LoggedJournal, RetainedLog, TransactionId};
 use crate::fs::ext::media::{Below, Media};
@@ -55,17 +56,16 @@ impl Ext {
         let mut ext = Ext::with_memory_home(&task, below, settings, mounting, access)?;
         ext.sum_groups(&task)?;
         if let Some(log) = ext.find_log(&task)? {
-            let mut replayed = ext.replayed(&task, &log)?;
-            if let Some(error) = replayed.damaged.pop() {
-                return Err(error.into());
-            }
+            let replayed = ext.replayed(&task, &log)?;
+            let has_lost = replayed.has_lost;
             // The superblock in the log is the newest one.
             if let Some(bytes) = replayed.blocks.get(&ext.shape.superblock_block(0)) {
                 let at = PLACE as usize % ext.shape.block_bytes;
                 let state = Superblock::new(&bytes[at..at + LENGTH]).state();
                 ext.read_only = ext.read_only.take().or_else(|| ext.refuses_errors(state, access));
             }
-            ext.start(&task, log, replayed)?;
+            let replayed = ext.settle_log(replayed, access);
+            ext.start(&task, log, replayed, has_lost)?;
         }
         Ok(ext)
     }
@@ -230,8 +230,28 @@ impl Ext {
         Ok(())
     }
 
-    /// Goes on from what the log says.
-    fn start(&mut self, task: &Task<'_>, log: FoundLog, replayed: Replayed) -> Result<(), OpenExtError> {
+    /// Tells what of the log is damaged: the volume can only be read then, unless its user knows. Blocks that a lost record
+    /// may have revoked are left out, but for those that no file can have.
+    fn settle_log(&mut self, log: ReplayedLog, access: Access) -> Replayed {
+        let ReplayedLog { mut blocks, doubtful, next, damage, .. } = log;
+        let superblock_block = self.shape.superblock_block(0);
+        let is_fixed = |block: u64| block == superblock_block || self.own_blocks.overlaps(&(block..block + 1));
+        blocks.extend(doubtful.into_iter().filter(|(block, _)| is_fixed(*block)));
+        if !damage.is_empty() && access != Access::DespiteDamage {
+            self.read_only.get_or_insert("its journal is damaged".to_string());
+        }
+        self.damage.extend(damage);
+        Replayed { blocks, next, damaged: Vec::new() }
+    }
+
+    /// Goes on from what the log says. `has_lost`: changes in it are lost, and its user goes on nevertheless.
+    fn start(
+        &mut self,
+        task: &Task<'_>,
+        log: FoundLog,
+        replayed: Replayed,
+        has_lost: bool,
+    ) -> Result<(), OpenExtError> {
         if self.read_only.is_some() {
             return Ok(self.keep_replayed(task, replayed)?);
         }
@@ -241,9 +261,26 @@ impl Ext {
         if is_replayed {
             self.has_logged_data = AtomicBool::new(false);
         }
+        if has_lost {
+            // Before the log that says so is emptied.
+            let superblock = &mut self.head.get_mut().superblock;
+            superblock.set16(58, superblock.state() | state::ERRORS);
+            self.mark_superblock(task, true)?;
+        }
         self.begin_journal(task, log, next)?;
         self.free_orphans(task)?;
         Ok(())
+    }
+
+    /// Gives a log that is empty the features that this volume's has.
+    pub fn adapt_log(&self, superblock: &mut LogSuperblock) {
+        superblock.add_feature(feature::REVOKES);
+        if self.shape.features.has(WIDE) {
+            superblock.add_feature(feature::WIDE);
+        }
+        if self.shape.has_checksums() {
+            superblock.use_sums();
+        }
     }
 
     /// Begins the journal of a volume whose log is home.
@@ -254,13 +291,7 @@ impl Ext {
                 "its journal is of version 1, which is not written here".to_string(),
             ));
         }
-        superblock.add_feature(feature::REVOKES);
-        if self.shape.features.has(WIDE) {
-            superblock.add_feature(feature::WIDE);
-        }
-        if self.shape.has_checksums() {
-            superblock.use_sums();
-        }
+        self.adapt_log(&mut superblock);
         superblock.set_start(0, next.0);
         let most = u32::try_from(self.shares.changed_blocks(self.shape.block_bytes)).unwrap_or(u32::MAX);
         let records = (superblock.blocks() - superblock.first()).min(most);

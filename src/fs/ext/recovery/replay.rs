@@ -1,29 +1,26 @@
 //! The replay of a log: which blocks its committed transactions have changed, and where their newest copies lie.
 //!
-//! 1. *Scan*: transactions follow each other by number, each to its commit record; what has none was never committed.
+//! 1. *Scan* (`log_scan`): transactions follow each other by number, each to its commit record; what has none was never
+//!    committed.
 //! 2. *Revokes*: a block that was freed by a transaction is not brought back by that one or those before it.
 //! 3. *Copies*: of the others, the newest copy counts.
+//!
+//! A copy is a whole block, and needs no other. So of a damaged log all is replayed that can be read: the check of all
+//! structures mends what the rest leaves inconsistent. One thing is in doubt: if a record is lost that may have revoked a
+//! block, an older copy of that block may be one of directory entries where a file has its bytes now.
 
+use super::log_scan::{Copy, Fault, Loss, Reader, Scanned, scan};
 use crate::fs::ext::Ext;
 use crate::fs::ext::blocks::Bytes;
-use crate::fs::ext::error::{OpenExtError, damaged};
-use crate::fs::ext::files::node::File;
-use crate::fs::ext::format::features::HAS_JOURNAL;
-use crate::fs::ext::format::log::{Dialect, LogSuperblock, Tag, feature, head, kind};
-use crate::fs::ext::journal::{LogPlace, TransactionId};
-use crate::fs::volume::VolumeError;
+use crate::fs::ext::error::damaged;
+use crate::fs::ext::format::log::Dialect;
+use crate::fs::ext::found_log::FoundLog;
+use crate::fs::ext::journal::TransactionId;
+use crate::fs::volume::{Damage, VolumeError};
 use crate::task::Task;
 use std::collections::BTreeMap;
-use std::ops::Range;
-use std::sync::Arc;
 
-/// The log of a volume.
-pub struct FoundLog {
-    pub superblock: LogSuperblock,
-    pub place: LogPlace,
-}
-
-/// What the log of a volume has that is not home.
+/// What a journal has that is not home.
 pub struct Replayed {
     /// Blocks with their newest bytes.
     pub blocks: BTreeMap<u64, Bytes>,
@@ -33,163 +30,118 @@ pub struct Replayed {
     pub damaged: Vec<VolumeError>,
 }
 
-/// A copy in the log: its block there, its tag, its transaction.
-struct Copy {
-    at: u32,
-    tag: Tag,
-    id: TransactionId,
+/// What a log has that is not home.
+pub struct ReplayedLog {
+    pub blocks: BTreeMap<u64, Bytes>,
+    /// Blocks whose newest copy may have been revoked by a lost record.
+    pub doubtful: BTreeMap<u64, Bytes>,
+    /// The number that the next transaction has.
+    pub next: TransactionId,
+    pub damage: Vec<Damage>,
+    /// Changes are lost.
+    pub has_lost: bool,
 }
-
-#[derive(Default)]
-struct Scanned {
-    copies: Vec<Copy>,
-    /// The last transaction that has revoked a block.
-    revoked: BTreeMap<u64, TransactionId>,
-}
-
-const NAME: &str = "the journal";
 
 impl Ext {
-    /// Finds the log: in the file that the superblock names, or on the device whose UUID it names. `None` if the volume
-    /// has no journal.
-    pub fn find_log(&self, task: &Task<'_>) -> Result<Option<FoundLog>, OpenExtError> {
-        if !self.shape.features.has(HAS_JOURNAL) {
-            return self.refuse_journal_device("it has no journal").map(|()| None);
-        }
-        if self.shape.journal_inode != 0 {
-            self.refuse_journal_device("its journal is in a file of its own")?;
-            return Ok(Some(self.find_log_in_file(task)?));
-        }
-        Ok(Some(self.find_log_on_device(task)?))
-    }
-
-    /// Finds the log in the file that the superblock names.
-    fn find_log_in_file(&self, task: &Task<'_>) -> Result<FoundLog, VolumeError> {
-        let inode = self.read_inode(task, self.shape.journal_inode)?;
-        let file = File::new(self.shape.journal_inode, inode);
-        let blocks = (file.inode.size() / self.shape.block_bytes as u64).min(u64::from(u32::MAX));
-        let mut runs: Vec<Range<u64>> = Vec::new();
-        let mut at = 0;
-        while at < blocks {
-            let run = self.run(task, &file, at)?;
-            let place = run.place.ok_or_else(|| damaged(NAME, format!("its block {at} has no place")))?;
-            let count = run.count.min(blocks - at);
-            match runs.last_mut() {
-                Some(last) if last.end == place => last.end += count,
-                _ => runs.push(place..place + count),
-            }
-            at += count;
-        }
-        let place = LogPlace::in_file(Arc::clone(&self.media), runs);
-        self.read_log_superblock(task, place.ok_or_else(|| damaged(NAME, "it has no blocks"))?, blocks)
-    }
-
-    /// Reads the superblock of the log that lies in these `blocks` blocks.
-    pub fn read_log_superblock(&self, task: &Task<'_>, place: LogPlace, blocks: u64) -> Result<FoundLog, VolumeError> {
-        let mut bytes = vec![0; self.shape.block_bytes];
-        place.media.read(task, place.superblock, &mut bytes)?;
-        let superblock = LogSuperblock::read(&bytes, blocks).map_err(|why| damaged("the journal's superblock", why))?;
-        let unknown = superblock.features()
-            & !(feature::REVOKES | feature::WIDE | feature::SUMS_V2 | feature::SUMS_V3 | feature::ASYNC_COMMIT);
-        if unknown != 0 {
-            let name = if unknown & feature::FAST_COMMIT != 0 { "fast_commit" } else { "unknown ones" };
-            return Err(damaged("the journal's superblock", format!("it has features not known here: {name}")));
-        }
-        Ok(FoundLog { superblock, place })
-    }
-
     /// Reads what the log has that is not home.
-    pub fn replayed(&self, task: &Task<'_>, log: &FoundLog) -> Result<Replayed, VolumeError> {
-        let mut next = TransactionId(log.superblock.sequence());
+    pub fn replayed(&self, task: &Task<'_>, log: &FoundLog) -> Result<ReplayedLog, VolumeError> {
+        let next = TransactionId(log.superblock.sequence());
+        let mut replayed = ReplayedLog {
+            blocks: BTreeMap::new(),
+            doubtful: BTreeMap::new(),
+            next,
+            damage: log.flipped.iter().map(|why| mended_superblock(why)).collect(),
+            has_lost: false,
+        };
         if log.superblock.start() == 0 {
-            return Ok(Replayed { blocks: BTreeMap::new(), next, damaged: Vec::new() });
+            return Ok(replayed);
         }
-        let mut reader =
-            Reader { ext: self, task, log, at: log.superblock.start(), left: u64::from(log.superblock.blocks()) };
-        let dialect = Dialect::of(&log.superblock);
-        let mut all = Scanned::default();
-        while let Some(scanned) = reader.transaction(&dialect, next)? {
-            for (block, id) in scanned.revoked {
-                all.revoked.insert(block, id);
-            }
-            all.copies.extend(scanned.copies);
-            next = next.next();
+        let reader = Reader::new(self, task, log);
+        let scanned = scan(&reader)?;
+        // What was not committed has this number, and is still there: it is not used again.
+        replayed.next = scanned.end.next();
+        replayed.has_lost = scanned.faults.iter().any(|fault| fault.loss == Loss::Records);
+        replayed.damage.extend(scanned.faults.iter().map(|fault| told(fault, &scanned)));
+        self.take_copies(&reader, &Dialect::of(&log.superblock), scanned, &mut replayed)?;
+        Ok(replayed)
+    }
+
+    fn take_copies(
+        &self,
+        reader: &Reader<'_>,
+        dialect: &Dialect,
+        scanned: Scanned,
+        replayed: &mut ReplayedLog,
+    ) -> Result<(), VolumeError> {
+        let mut revoked: BTreeMap<u64, TransactionId> = BTreeMap::new();
+        for (block, id) in scanned.revoked {
+            revoked.insert(block, id);
         }
-        let (mut blocks, mut damaged_copies) = (BTreeMap::new(), Vec::new());
-        for Copy { at, tag, id } in all.copies {
-            if all.revoked.get(&tag.block).is_some_and(|revoked| !id.is_after(*revoked)) {
+        let mut newest: BTreeMap<u64, TransactionId> = BTreeMap::new();
+        let mut lost: BTreeMap<u64, Damage> = BTreeMap::new();
+        for Copy { at, tag, id } in scanned.copies {
+            let block = tag.block;
+            if revoked.get(&block).is_some_and(|revoked| !id.is_after(*revoked)) {
                 continue;
             }
-            let what = || format!("block {at} of the journal, a copy of block {}", tag.block);
-            if !self.shape.holds(tag.block, 1) && tag.block != self.shape.superblock_block(0) {
-                damaged_copies.push(damaged(what(), "the volume has no such block"));
+            let what =
+                |why: &str| damaged(format!("block {at} of the journal, a copy of block {block}"), why).to_string();
+            let leaves_out = |why: &str| {
+                let repair = "the copy is left out, and the block stays as it was".to_string();
+                Damage { what: what(why), repair }
+            };
+            if !self.shape.holds(block, 1) && block != self.shape.superblock_block(0) {
+                lost.insert(block, leaves_out("the volume has no such block"));
                 continue;
             }
             let mut copy = reader.read(at)?;
             if !dialect.is_copy(&tag, &copy, id.0) {
-                damaged_copies.push(damaged(what(), "its checksum is wrong"));
-                continue;
+                let Some(mended) = dialect.mended_copy(&tag, &copy, id.0) else {
+                    lost.insert(block, leaves_out("its checksum is wrong"));
+                    continue;
+                };
+                let repair = "it is flipped back, as the checksum says: nothing is lost".to_string();
+                replayed.damage.push(Damage { what: what("a bit of it is flipped"), repair });
+                copy = mended;
+            }
+            if let Some(Damage { what, .. }) = lost.remove(&block) {
+                replayed
+                    .damage
+                    .push(Damage { what, repair: "a later copy takes its place: nothing is lost".to_string() });
             }
             Dialect::unescape(&tag, &mut copy);
-            blocks.insert(tag.block, copy.into());
+            newest.insert(block, id);
+            replayed.blocks.insert(block, copy.into());
         }
-        Ok(Replayed { blocks, next, damaged: damaged_copies })
-    }
-}
-
-/// Reads a log from its beginning on.
-struct Reader<'r> {
-    ext: &'r Ext,
-    task: &'r Task<'r>,
-    log: &'r FoundLog,
-    at: u32,
-    /// Blocks that may still follow: the log goes round once.
-    left: u64,
-}
-
-impl Reader<'_> {
-    /// A block of the log.
-    fn read(&self, number: u32) -> Result<Vec<u8>, VolumeError> {
-        let place = &self.log.place;
-        let (at, _) = place.find(number).ok_or_else(|| damaged(NAME, format!("it has no block {number}")))?;
-        let mut bytes = vec![0; self.ext.shape.block_bytes];
-        place.media.read(self.task, at, &mut bytes)?;
-        Ok(bytes)
-    }
-
-    /// Goes on by a block, and answers its number; `None` if the log has gone round.
-    fn go_on(&mut self) -> Option<u32> {
-        self.left = self.left.checked_sub(1)?;
-        let at = self.at;
-        self.at += 1;
-        if self.at >= self.log.superblock.blocks() {
-            self.at = self.log.superblock.first();
-        }
-        Some(at)
-    }
-
-    /// The transaction with this number; `None` if the log has no commit of it.
-    fn transaction(&mut self, dialect: &Dialect, id: TransactionId) -> Result<Option<Scanned>, VolumeError> {
-        let mut scanned = Scanned::default();
-        loop {
-            let Some(at) = self.go_on() else { return Ok(None) };
-            let block = self.read(at)?;
-            let kind = head(&block).filter(|(_, number)| *number == id.0).map(|(kind, _)| kind);
-            match kind {
-                Some(kind::DESCRIPTOR) => {
-                    let Some(tags) = dialect.read_descriptor(&block) else { return Ok(None) };
-                    for tag in tags {
-                        let Some(at) = self.go_on() else { return Ok(None) };
-                        scanned.copies.push(Copy { at, tag, id });
-                    }
-                }
-                Some(kind::REVOKES) => {
-                    let Some(revoked) = dialect.read_revokes(&block) else { return Ok(None) };
-                    scanned.revoked.extend(revoked.into_iter().map(|block| (block, id)));
-                }
-                Some(kind::COMMIT) => return Ok(dialect.is_commit(&block).then_some(scanned)),
-                _ => return Ok(None),
+        replayed.has_lost |= !lost.is_empty();
+        replayed.damage.extend(lost.into_values());
+        if let Some(unsure) = scanned.unsure {
+            let in_doubt: Vec<u64> =
+                newest.into_iter().filter(|(_, id)| !id.is_after(unsure)).map(|(block, _)| block).collect();
+            for block in in_doubt {
+                replayed.doubtful.extend(replayed.blocks.remove_entry(&block));
             }
         }
+        Ok(())
     }
+}
+
+fn mended_superblock(why: &str) -> Damage {
+    let repair = "it is flipped back, as the checksum says: nothing is lost".to_string();
+    Damage { what: damaged("the journal's superblock", why).to_string(), repair }
+}
+
+/// A damaged record, for people.
+fn told(fault: &Fault, scanned: &Scanned) -> Damage {
+    let behind = scanned.committed.iter().filter(|id| id.is_after(fault.id)).count();
+    let Fault { id, at, why, loss } = fault;
+    let what = format!("transaction {} in block {at} of the journal", id.0);
+    let what = format!("{}; {behind} committed transactions lie behind it", damaged(what, why));
+    let repair = match loss {
+        Loss::Nothing => "nothing is lost: it is replayed",
+        Loss::Records => {
+            "they are replayed; what it has changed and none of them has is lost, and all structures are checked"
+        }
+    };
+    Damage { what, repair: repair.to_string() }
 }

@@ -23,6 +23,7 @@ use super::ring::Kept;
 use crate::crc;
 use crate::device::nvm::{LINE_BYTES, Nvm};
 use crate::fs::ext::format::bytes::{le32, le64, put};
+use crate::fs::ext::format::checksum::flipped_bit;
 use crate::fs::ext::journal::TransactionId;
 use std::ops::Range;
 
@@ -232,15 +233,38 @@ impl Record {
         let partitions = of.shape.partitions as usize;
         let mut bytes = vec![0; (24 + 8 * partitions).next_multiple_of(LINE_BYTES)];
         nvm.read(at, &mut bytes);
-        let is_one = is_sealed(&bytes)
-            && le32(&bytes, 0) == magic
-            && le64(&bytes, 8) == of.generation
-            && le32(&bytes, 20) as usize == partitions;
+        Record::of(&bytes, magic, of)
+    }
+
+    /// The record in these bytes.
+    fn of(bytes: &[u8], magic: u32, of: &Superblock) -> Option<Record> {
+        let partitions = of.shape.partitions as usize;
+        let is_one = is_sealed(bytes)
+            && le32(bytes, 0) == magic
+            && le64(bytes, 8) == of.generation
+            && le32(bytes, 20) as usize == partitions;
         is_one.then(|| Record {
             generation: of.generation,
-            transaction: le32(&bytes, 16),
-            cut: (0..partitions).map(|number| le64(&bytes, 24 + 8 * number)).collect(),
+            transaction: le32(bytes, 16),
+            cut: (0..partitions).map(|number| le64(bytes, 24 + 8 * number)).collect(),
         })
+    }
+
+    /// The same of a record in which one bit is flipped, as its checksum says.
+    fn mended(nvm: &dyn Nvm, at: u64, magic: u32, of: &Superblock) -> Option<Record> {
+        let mut bytes = vec![0; (24 + 8 * of.shape.partitions as usize).next_multiple_of(LINE_BYTES)];
+        nvm.read(at, &mut bytes);
+        let mut summed = bytes.clone();
+        put(&mut summed, 4, [0; 4]);
+        let change = crc::crc32c(&summed) ^ le32(&bytes, 4);
+        if change.is_power_of_two() {
+            let right = le32(&bytes, 4) ^ change;
+            put(&mut bytes, 4, right.to_le_bytes());
+        } else {
+            let (at, bit) = flipped_bit(change, bytes.len())?;
+            bytes[at] ^= bit;
+        }
+        Record::of(&bytes, magic, of)
     }
 
     /// Stores the record of commit number `sequence`, which is durable when this returns; answers its bytes.
@@ -254,6 +278,17 @@ impl Record {
     /// The records of commits that are whole.
     pub fn commits<'n>(nvm: &'n dyn Nvm, of: &'n Superblock) -> impl Iterator<Item = Record> + 'n {
         (0..2).filter_map(|slot| Self::read(nvm, COMMITS + slot * RECORD_BYTES, COMMIT_MAGIC, of))
+    }
+
+    /// The record of a commit in which one bit is flipped. It counts, also if a loss of power has torn it there: what it
+    /// covers was durable before it was stored.
+    pub fn flipped_commit(nvm: &dyn Nvm, of: &Superblock) -> Option<Record> {
+        let record = |slot| {
+            let at = COMMITS + slot * RECORD_BYTES;
+            let is_whole = Self::read(nvm, at, COMMIT_MAGIC, of).is_some();
+            if is_whole { None } else { Self::mended(nvm, at, COMMIT_MAGIC, of) }
+        };
+        (0..2).find_map(record)
     }
 
     /// True if no record of a commit is whole, although the second was stored: not one, but both are damaged. Of the first

@@ -95,7 +95,8 @@ impl FoundRegion {
             return Replayable::default();
         }
         let checkpoint = latest(&mut Record::checkpoints(nvm, superblock));
-        let Some(commit) = latest(&mut Record::commits(nvm, superblock)) else {
+        let flipped = Record::flipped_commit(nvm, superblock);
+        let Some(commit) = latest(&mut Record::commits(nvm, superblock).chain(flipped)) else {
             let is_lost = checkpoint.is_some() || Record::are_commits_lost(nvm, superblock);
             let lost = is_lost.then(|| damaged(NAME, "no record of a commit is whole, and there was one".to_string()));
             return Replayable { damaged: lost.into_iter().collect(), ..Replayable::default() };

@@ -348,6 +348,9 @@ impl Check<'_> {
             let map = self.read_map(number, inode)?;
             let Some(map) = self.check_size(number, kind, inode, map)? else { return Ok(None) };
             blocks += map.blocks();
+            if kind == FileKind::Regular {
+                self.settle_doubtful(number, &map);
+            }
             self.claim(number, &map);
         }
         blocks += self.check_attributes(number, inode)?;

@@ -23,6 +23,7 @@ mod index;
 mod indexing;
 mod inodes;
 mod links;
+mod log;
 mod maps;
 mod rebuilding;
 mod repair;
@@ -53,12 +54,20 @@ struct Check<'c> {
     superblock: Superblock,
     /// The superblock with which the check began.
     stored: Superblock,
+    /// The superblock with what the log has, before anything was mended.
+    begun: Superblock,
     /// The descriptors of all groups, mended.
     groups: Vec<Descriptor>,
     /// Blocks whose mended bytes are in memory.
     changed: BTreeSet<u64>,
     /// Inodes that a mount would free, or cut to their size.
     orphans: BTreeSet<u32>,
+    /// Blocks in memory that the log has, and that a lost record of it may have revoked.
+    doubtful: BTreeSet<u64>,
+    /// The log that a repair leaves empty.
+    log: Option<log::Log>,
+    /// The journal was given up: a repair makes a new one.
+    wants_journal: bool,
     walk: Walk,
     /// The name of memory that is given up.
     given_up: Option<HeldName>,

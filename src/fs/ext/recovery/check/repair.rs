@@ -1,31 +1,28 @@
 //! Opens a damaged volume, walks over it until a walk finds nothing, and writes what was mended.
 //!
 //! 1. The superblock, or a copy of it.
-//! 2. The descriptors, and the log in the journal's file.
-//! 3. The log: a repair writes its blocks home, as a mount does, and a check keeps them in memory. A damaged copy in it is
-//!    left out.
-//! 4. Walks over all structures; of a repair, orphans are freed between them.
-//! 5. Of a repair: mended blocks are written, and the superblock last. Until then it says that there are errors: a repair
-//!    that was cut off is repeated.
+//! 2. The descriptors, and the log (`log`): a repair writes its blocks home, as a mount does, and a check keeps them in
+//!    memory. What is damaged of it is left out.
+//! 3. Walks over all structures; of a repair, orphans are freed between them.
+//! 4. Of a repair: the log is emptied, mended blocks are written, and the superblock last. Until then it says that there are
+//!    errors: a repair that was cut off is repeated. If the log has room for the mended blocks, they are a transaction
+//!    of it: all are there then, or none.
 
 use super::{Check, Walk, seconds};
 use crate::device::{Medium, Monitor};
 use crate::fs::ext::blocks::Bytes;
 use crate::fs::ext::error::{OpenExtError, damaged};
 use crate::fs::ext::format::features::{
-    BIGALLOC, FAST_COMMIT, HAS_JOURNAL, JOURNAL_DEV, META_BG, NEEDS_RECOVERY, ORPHAN_FILE, ORPHAN_PRESENT, WIDE,
+    BIGALLOC, FAST_COMMIT, JOURNAL_DEV, META_BG, NEEDS_RECOVERY, ORPHAN_FILE, ORPHAN_PRESENT, WIDE,
 };
-use crate::fs::ext::format::inode::{Inode, flag};
-use crate::fs::ext::format::log::LogSuperblock;
+use crate::fs::ext::format::inode::Inode;
 use crate::fs::ext::format::orphans;
 use crate::fs::ext::format::shape::{JOURNAL, Shape};
 use crate::fs::ext::format::superblock::{LENGTH, MAGIC, PLACE, Superblock, state};
 use crate::fs::ext::inspect::uuid;
-use crate::fs::ext::journal::LogPlace;
 use crate::fs::ext::media::{Below, Media};
 use crate::fs::ext::recovery::memory::wanted_memory;
 use crate::fs::ext::recovery::open::read_superblock;
-use crate::fs::ext::recovery::replay::FoundLog;
 use crate::fs::ext::recovery::retention::unless_gone;
 use crate::fs::ext::settings::JournalKind;
 use crate::fs::ext::{Ext, ExtSettings};
@@ -35,7 +32,6 @@ use crate::label::{Cause, Content, Label};
 use crate::task::Task;
 use crate::time::Time;
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
 use std::sync::Arc;
 
 /// Walks until nothing is found: a mend may lead to faults of an earlier pass.
@@ -43,8 +39,6 @@ const MOST_WALKS: usize = 8;
 const LABEL: Label = Label::first(Cause::Checkpoint, Content::Metadata);
 /// Groups with copies of the superblock that are tried.
 const COPIES: [u64; 8] = [1, 3, 5, 7, 9, 25, 27, 49];
-/// The copy of the journal's inode in the superblock.
-const JOURNAL_COPY: usize = 268;
 const FIRST_META_GROUP: usize = 260;
 
 impl Ext {
@@ -76,6 +70,7 @@ impl Ext {
         let repaired = std::mem::take(&mut check.walk.findings);
         let mut left = Vec::new();
         check.free_orphans()?;
+        check.make_journal()?;
         for _ in 0..MOST_WALKS {
             check.walk.findings.clear();
             check.walk()?;
@@ -133,62 +128,35 @@ impl<'c> Check<'c> {
         let now = mounting.origin;
         let (groups, changed, orphans) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
         let walk = Walk { findings, ..Walk::default() };
-        let stored = primary;
-        let mut check = Check { ext, task, now, superblock, stored, groups, changed, orphans, walk, given_up: None };
+        let (stored, begun, doubtful, log, wants_journal) = (primary, superblock.clone(), BTreeSet::new(), None, false);
+        let mut check = Check {
+            ext,
+            task,
+            now,
+            superblock,
+            stored,
+            begun,
+            groups,
+            changed,
+            orphans,
+            doubtful,
+            log,
+            wants_journal,
+            walk,
+            given_up: None,
+        };
         check.refuse_uncheckable()?;
         let writes = writes && check.unwritable().is_none();
         check.replay(writes)?;
         check.load_groups()?;
+        check.mend_journal()?;
+        check.begun = check.superblock.clone();
         check.find_orphans()?;
         Ok(check)
     }
 
-    /// Takes the blocks of the log into memory. What the descriptors say is right only then: until then they serve to
-    /// find the log.
-    fn replay(&mut self, writes: bool) -> Result<(), OpenExtError> {
-        if !self.ext.shape.features.has(HAS_JOURNAL) {
-            return self.ext.refuse_journal_device("it has no journal");
-        }
-        self.replay_region(writes)?;
-        let known = self.walk.findings.len();
-        self.load_groups()?;
-        let found = match self.ext.shape.journal_inode {
-            0 => Some((self.ext.find_log_on_device(self.task)?, false)),
-            _ => {
-                self.ext.refuse_journal_device("its journal is in a file of its own")?;
-                self.log_in_file()?
-            }
-        };
-        // The mended descriptors may be older than those in the log.
-        let log_findings = self.walk.findings.split_off(known);
-        for block in std::mem::take(&mut self.changed) {
-            self.ext.blocks.forget(block);
-        }
-        let is_log = |finding: &&Damage| finding.what.starts_with("the journal");
-        let log_findings: Vec<Damage> = log_findings.iter().filter(is_log).cloned().collect();
-        self.walk.findings.extend(log_findings);
-        let Some((log, is_made_anew)) = found else { return Ok(()) };
-        let replayed = self.ext.replayed(self.task, &log)?;
-        for error in replayed.damaged {
-            self.found(error.to_string(), "the copy is left out, and the block stays as it was");
-        }
-        let is_empty = log.superblock.start() == 0 && replayed.blocks.is_empty() && !is_made_anew;
-        self.take_blocks(replayed.blocks, writes)?;
-        if writes && !is_empty {
-            self.ext.media.flush(self.task)?;
-            let mut superblock = log.superblock;
-            superblock.set_start(0, replayed.next.0);
-            let mut bytes = superblock.bytes().to_vec();
-            bytes.resize(self.ext.shape.block_bytes, 0);
-            let label = Label::first(Cause::JournalCommit, Content::Journal);
-            log.place.media.write_metadata(self.task, log.place.superblock, &bytes, label)?;
-            log.place.media.flush(self.task)?;
-        }
-        Ok(())
-    }
-
     /// If the volume's journal is in memory: takes the blocks that it has. The volume is one with a log in its own inode then.
-    fn replay_region(&mut self, writes: bool) -> Result<(), OpenExtError> {
+    pub(super) fn replay_region(&mut self, writes: bool) -> Result<(), OpenExtError> {
         if !self.ext.names_a_journal() {
             return Ok(());
         }
@@ -239,13 +207,19 @@ impl<'c> Check<'c> {
     }
 
     /// Writes the superblock to its place, and makes it durable.
-    fn write_superblock(&mut self) -> Result<(), OpenExtError> {
-        let (place, at) = (self.ext.shape.superblock_block(0), PLACE as usize % self.ext.shape.block_bytes);
-        let mut block = self.read(place)?.to_vec();
-        block[at..at + LENGTH].copy_from_slice(self.superblock.bytes());
+    pub(super) fn write_superblock(&mut self) -> Result<(), OpenExtError> {
+        let (place, block) = self.superblock_block()?;
         self.ext.media.write(self.task, place, &block, LABEL)?;
         self.ext.blocks.set(place, &block);
         Ok(self.ext.media.flush(self.task)?)
+    }
+
+    /// The block of the superblock, with that in it.
+    pub(super) fn superblock_block(&self) -> Result<(u64, Vec<u8>), VolumeError> {
+        let (place, at) = (self.ext.shape.superblock_block(0), PLACE as usize % self.ext.shape.block_bytes);
+        let mut block = self.read(place)?.to_vec();
+        block[at..at + LENGTH].copy_from_slice(self.superblock.bytes());
+        Ok((place, block))
     }
 
     /// Names the log in the volume's own inode as its journal.
@@ -256,7 +230,7 @@ impl<'c> Check<'c> {
     }
 
     /// Takes the newest bytes of blocks from a journal.
-    fn take_blocks(&mut self, blocks: BTreeMap<u64, Bytes>, writes: bool) -> Result<(), OpenExtError> {
+    pub(super) fn take_blocks(&mut self, blocks: BTreeMap<u64, Bytes>, writes: bool) -> Result<(), OpenExtError> {
         let superblock_block = self.ext.shape.superblock_block(0);
         for (block, bytes) in blocks {
             if block == superblock_block {
@@ -281,85 +255,6 @@ impl<'c> Check<'c> {
             Ok(_) => self.found("the journal has a superblock of another volume", "it is left out"),
             Err(why) => self.found(format!("the journal has a superblock, and {why}"), "it is left out"),
         }
-    }
-
-    /// Finds the log in the journal's file: by its inode, or by the copy of its map in the superblock. A log whose own
-    /// superblock is damaged is made anew; one that lies nowhere is given up. True:
-    /// it is made anew.
-    fn log_in_file(&mut self) -> Result<Option<(FoundLog, bool)>, OpenExtError> {
-        let own = self.ext.shape.journal_inode;
-        let stored = if own == JOURNAL { Some(self.inode(own)?) } else { None };
-        let runs = match &stored {
-            Some(inode) if inode.kind().is_some() && inode.links() > 0 => self.log_runs(inode)?,
-            _ => None,
-        };
-        let runs = match runs {
-            Some(runs) => Some(runs),
-            None => self.restore_journal_inode()?,
-        };
-        let Some(runs) = runs else {
-            let what = "the journal has no file, and the superblock no copy of its map";
-            self.found(what, "the volume goes without a journal: 'tune2fs -j' makes one");
-            let features = self.superblock.features().without(HAS_JOURNAL).without(NEEDS_RECOVERY);
-            self.superblock.set_features(features);
-            self.superblock.set32(224, 0);
-            self.superblock.sum();
-            self.ext.shape.features = features;
-            self.ext.shape.journal_inode = 0;
-            return Ok(None);
-        };
-        let blocks: u64 = runs.iter().map(|run| run.end - run.start).sum();
-        let place = LogPlace::in_file(Arc::clone(&self.ext.media), runs);
-        let place = place.ok_or_else(|| damaged("the journal", "it has no blocks"))?;
-        match self.ext.read_log_superblock(self.task, place.clone(), blocks) {
-            Ok(log) => Ok(Some((log, false))),
-            Err(error @ VolumeError::Damaged { .. }) => {
-                self.found(error.to_string(), "the log becomes empty: what it had that is not home is lost");
-                let block_bytes = self.ext.shape.block_bytes as u32;
-                let superblock = LogSuperblock::new(block_bytes, blocks as u32, 0, self.superblock.uuid());
-                Ok(Some((FoundLog { superblock, place }, true)))
-            }
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    /// The blocks of a journal's inode, if it is one: all of them, from the first on.
-    fn log_runs(&mut self, inode: &Inode) -> Result<Option<Vec<Range<u64>>>, VolumeError> {
-        let known = self.walk.findings.len();
-        let map = self.read_map(JOURNAL, inode)?;
-        self.walk.findings.truncate(known);
-        let blocks = inode.size() / self.ext.shape.block_bytes as u64;
-        let is_whole = !map.is_damaged && map.is_gapless() && map.end() == blocks && blocks > 0;
-        Ok(is_whole.then(|| map.extents.iter().map(|e| e.place..e.place + u64::from(e.count)).collect()))
-    }
-
-    /// Makes the journal's inode from the copy in the superblock. `None` if that is none.
-    fn restore_journal_inode(&mut self) -> Result<Option<Vec<Range<u64>>>, VolumeError> {
-        let bytes = self.superblock.bytes();
-        if bytes[253] != 1 || self.ext.shape.journal_inode != JOURNAL {
-            return Ok(None);
-        }
-        let copy = bytes[JOURNAL_COPY..JOURNAL_COPY + 60].to_vec();
-        let (high, low) = (self.superblock.u32(JOURNAL_COPY + 60), self.superblock.u32(JOURNAL_COPY + 64));
-        let shape = &self.ext.shape;
-        let mut inode = Inode::empty(shape.inode_bytes, shape.extra_bytes);
-        inode.set_mode(crate::fs::volume::FileKind::Regular, 0o600);
-        inode.set_links(1);
-        inode.map_mut().copy_from_slice(&copy);
-        inode.set_size(u64::from(high) << 32 | u64::from(low));
-        let is_extents = copy[..2] == crate::fs::ext::format::extents::MAGIC.to_le_bytes();
-        inode.set_flags(if is_extents { flag::EXTENTS } else { 0 });
-        let runs = self.log_runs(&inode)?;
-        if runs.is_some() {
-            let what = "the journal's inode is damaged";
-            self.found(what, "it is made anew from the copy of its map in the superblock");
-            let known = self.walk.findings.len();
-            let blocks = self.read_map(JOURNAL, &inode)?.blocks();
-            self.walk.findings.truncate(known);
-            inode.set_blocks(blocks, self.ext.shape.block_bytes);
-            self.put_inode(JOURNAL, &inode)?;
-        }
-        Ok(runs)
     }
 
     /// Reads the list of orphans, and the file of orphans.
@@ -509,17 +404,27 @@ impl<'c> Check<'c> {
 
     /// Writes what was mended.
     fn store(&mut self) -> Result<(), OpenExtError> {
+        self.leave_log()?;
         let (media, task) = (Arc::clone(&self.ext.media), self.task);
         let was_clean = self.superblock.state() == state::CLEAN && !self.superblock.features().has(NEEDS_RECOVERY);
         if self.changed.is_empty() && was_clean && self.superblock == self.stored {
             return Ok(());
         }
-        self.superblock.set16(58, state::ERRORS);
-        self.put_superblock()?;
+        let mut mends = self.log_of_mends()?;
+        match &mut mends {
+            Some(mends) => self.commit_mends(mends)?,
+            None => {
+                self.superblock.set16(58, state::ERRORS);
+                self.put_superblock()?;
+            }
+        }
         for block in &self.changed {
             media.write(task, *block, &self.read(*block)?, LABEL)?;
         }
         media.flush(task)?;
+        if let Some(mends) = &mends {
+            self.leave_mends(mends)?;
+        }
         let features = self.superblock.features().without(NEEDS_RECOVERY);
         self.superblock.set_features(features);
         self.superblock.set16(58, state::CLEAN);
@@ -531,9 +436,7 @@ impl<'c> Check<'c> {
     /// Writes the superblock to its place.
     fn put_superblock(&mut self) -> Result<(), OpenExtError> {
         self.superblock.sum();
-        let (block, at) = (self.ext.shape.superblock_block(0), PLACE as usize % self.ext.shape.block_bytes);
-        let mut bytes = self.read(block)?.to_vec();
-        bytes[at..at + LENGTH].copy_from_slice(self.superblock.bytes());
+        let (block, bytes) = self.superblock_block()?;
         self.write(block, bytes.clone());
         self.ext.media.write(self.task, block, &bytes, LABEL)?;
         Ok(self.ext.media.flush(self.task)?)
