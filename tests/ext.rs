@@ -18,6 +18,8 @@ mod external;
 mod features;
 #[path = "ext/flights.rs"]
 mod flights;
+#[path = "ext/full.rs"]
+mod full;
 #[path = "ext/huge.rs"]
 mod huge;
 #[path = "ext/image.rs"]
@@ -50,6 +52,8 @@ mod power_cut;
 mod reading;
 #[path = "ext/real_images.rs"]
 mod real_images;
+#[path = "ext/replaced.rs"]
+mod replaced;
 #[path = "ext/replay.rs"]
 mod replay;
 #[path = "ext/simulated.rs"]

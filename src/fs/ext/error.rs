@@ -5,6 +5,9 @@ use crate::fs::station::VolumeFault;
 use crate::fs::volume::VolumeError;
 use std::error::Error;
 
+/// The way out for a volume whose memory is lost.
+pub const GIVE_UP: &str = "'fsck ext:journal=inline/DATA' gives it up, with what was not home";
+
 /// Why a volume cannot be opened, made or checked.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenExtError {

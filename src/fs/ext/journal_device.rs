@@ -8,9 +8,10 @@
 //! means nothing here). One volume uses a journal; jbd2 has room for more, which neither the kernel nor e2fsck allows.
 
 use super::Ext;
-use super::error::OpenExtError;
+use super::error::{GIVE_UP, OpenExtError};
 use super::format::features::{Features, JOURNAL_DEV, METADATA_CSUM};
 use super::format::log::LogSuperblock;
+use super::format::mount_number::mismatch;
 use super::format::superblock::{LENGTH, MAGIC, PLACE, Superblock, state};
 use super::found_log::FoundLog;
 use super::inspect::uuid;
@@ -105,7 +106,16 @@ impl Ext {
         let found = self.read_log_superblock(task, place, blocks)?;
         let (wanted, refused) = (uuid(self.journal_uuid), |why: String| OpenExtError::JournalDevice(why));
         match found.superblock.users() {
-            (1, user) if user == self.uuid => Ok(found),
+            (1, user) if user == self.uuid => {
+                // An empty one has nothing that could be older or newer than the volume.
+                let numbers = (self.mount_number, found.superblock.mount_number());
+                match mismatch(numbers.0, numbers.1, &format!("journal {wanted}"))
+                    .filter(|_| found.superblock.start() != 0)
+                {
+                    Some(why) => Err(refused(format!("{why}, or {GIVE_UP}"))),
+                    None => Ok(found),
+                }
+            }
             (1, user) => {
                 let (user, own) = (uuid(user), uuid(self.uuid));
                 Err(refused(format!("journal {wanted} is in use by volume {user}, and this one is {own}")))

@@ -101,7 +101,12 @@ impl Ext {
         let memory = wanted_memory(settings, memory, journal.is_some(), true)?;
         match &memory {
             Some(JournalMemory::Region(nvm)) => {
-                usable_region(&**nvm, &settings.nvm, superblock.uuid(), (block_bytes, media.width()))?;
+                usable_region(
+                    &**nvm,
+                    &settings.nvm,
+                    (superblock.uuid(), superblock.mount_number()),
+                    (block_bytes, media.width()),
+                )?;
             }
             Some(JournalMemory::Kept(monitor)) => refuse_kept(&**monitor, superblock.uuid())?,
             None => {}

@@ -59,6 +59,7 @@ use files::orphans::Head;
 use files::storing::Waiting;
 use format::group::{Descriptor, checksum};
 use format::inode::Inode;
+use format::mount_number::MountNumber;
 use format::shape::Shape;
 use journal::{Handle, Journal};
 use media::JournalMemory;
@@ -115,6 +116,9 @@ pub struct Ext {
     uuid: [u8; 16],
     /// The UUID of the journal's own device; zeros if it has none.
     journal_uuid: [u8; 16],
+    /// The number of the mount that the superblock says when the volume is opened; from the beginning of a journal outside of
+    /// the volume on, that of this mount.
+    mount_number: MountNumber,
 }
 
 impl Ext {

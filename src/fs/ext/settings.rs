@@ -54,6 +54,13 @@ pub static KIND: Kind = Kind {
             about: "maximum memory of a mounted volume, including dirty=, cache= and page-cache= (not set: half the memory of the machine or the cgroup)",
         },
         OptionKind {
+            name: "auto-da-alloc",
+            values: Values::Switch,
+            default: "on",
+            about: "a file that is renamed over another, or rewritten after a cut to nothing, is written out before that is \
+                    committed (ext4's auto_da_alloc; off: noauto_da_alloc)",
+        },
+        OptionKind {
             name: "block",
             values: Values::Size(1 << 10, 4 << 10),
             default: "4K",
@@ -168,6 +175,8 @@ pub struct ExtSettings {
     pub readahead_bytes: u64,
     /// Maximum memory of a volume in bytes; `None`: the machine's share. A volume of stamps has none.
     pub memory_bytes: Option<u64>,
+    /// What replaces a file is written out before the replacing is committed.
+    pub auto_da_alloc: bool,
     /// Bytes of a block of a new volume.
     pub block_bytes: u64,
     /// Bytes of the journal of a new volume; `None` for what suits its size.
@@ -216,6 +225,7 @@ impl ExtSettings {
             page_cache_bytes: settings.size("page-cache"),
             readahead_bytes: settings.size("readahead"),
             memory_bytes: settings.is_set("memory").then(|| settings.size("memory")),
+            auto_da_alloc: settings.switch("auto-da-alloc"),
             block_bytes,
             journal_bytes: settings.is_set("journal-size").then(|| settings.size("journal-size")),
             // Written out, they would be given when the text is read again.

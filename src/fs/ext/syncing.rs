@@ -31,6 +31,7 @@ impl Ext {
             if what == Durable::Data { file.needed_in } else { file.changed_in }
         };
         if let (Some(id), Ok(journal)) = (id, self.journal()) {
+            self.write_out_rewritten(task)?;
             journal.commit(task, id)?;
         }
         if self.media.is_data_unflushed() {
@@ -53,6 +54,19 @@ impl Ext {
     /// Writes out all that waits now.
     fn write_out_all(&self, task: &Task<'_>) -> Result<(), VolumeError> {
         self.waiting.all().into_iter().try_for_each(|number| self.sweep(task, number))
+    }
+
+    /// Writes out files that were cut to nothing and rewritten: the running transaction has the cut, and a commit of that
+    /// alone would leave no bytes of them, neither old nor new. The task is behind no gate.
+    fn write_out_rewritten(&self, task: &Task<'_>) -> Result<(), VolumeError> {
+        for number in self.waiting.rewritten() {
+            let has_bytes = self.nodes.get(number).is_ok_and(|node| !node.gate.read(task).pages.is_empty());
+            if has_bytes {
+                self.sweep(task, number)?;
+                self.waiting.is_emptied_no_more(number);
+            }
+        }
+        Ok(())
     }
 
     /// Writes out what waits of a file now, in pieces. Others go through its gate between two of them: what they write
@@ -133,6 +147,7 @@ impl Ext {
                 self.sweep(task, number)?;
             }
         } else if is_due(journal.begun()) {
+            self.write_out_rewritten(task)?;
             journal.commit(task, journal.running())?;
         } else if journal.wants_checkpoint() {
             journal.checkpoint(task)?;
@@ -199,7 +214,10 @@ impl Ext {
         if self.memory.is_some() {
             superblock.name_memory(self.named_memory().filter(|_| is_in_use));
         }
+        superblock.set_mount_number(self.mount_number);
         superblock.sum();
+        let superblock = &*superblock;
+        self.tell_copies(task, superblock)?;
         let (place, at) = (self.shape.superblock_block(0), PLACE as usize % self.shape.block_bytes);
         self.superblock_block(task)?;
         self.blocks.change(place, |block| block[at..at + LENGTH].copy_from_slice(superblock.bytes()));

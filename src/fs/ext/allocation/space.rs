@@ -30,6 +30,14 @@ impl Drop for Promise<'_> {
 }
 
 impl Promise<'_> {
+    /// So many of its blocks were taken.
+    pub fn was_used(&mut self, blocks: u64) {
+        debug_assert!(blocks <= self.blocks, "{blocks} of {} promised", self.blocks);
+        let blocks = blocks.min(self.blocks);
+        self.blocks -= blocks;
+        self.free.take_back(blocks);
+    }
+
     /// Keeps the promise beyond the call.
     pub fn keep(mut self) {
         self.blocks = 0;

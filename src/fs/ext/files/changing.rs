@@ -33,14 +33,15 @@ impl Ext {
             true => None,
             false => Some(self.plan_attributes(task, file, &change.extended)?),
         };
-        if let Some(size) = change.size {
-            self.resize(task, file, size)?;
-            file.was_written(now);
-        }
+        // Before anything changes.
         let promise = match plan.is_some() {
             true => Some(self.promise(task, 2, false)?),
             false => None,
         };
+        if let Some(size) = change.size {
+            self.resize(task, file, size)?;
+            file.was_written(now);
+        }
         set_fields(file, change, now);
         let is_times_alone = change.permissions.is_none()
             && change.user.is_none()

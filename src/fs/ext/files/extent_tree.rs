@@ -63,14 +63,29 @@ impl Ext {
 
     /// Marks blocks of a file that have a place as written.
     pub fn mark_written(&self, handle: &Handle<'_>, file: &mut File, blocks: Range<u64>) -> Result<(), VolumeError> {
+        self.mark_blocks(handle, file, blocks, true)
+    }
+
+    /// Marks blocks of a file that have a place as unwritten: they read as zeros. They are no more than fit into an extent.
+    pub fn mark_unwritten(&self, handle: &Handle<'_>, file: &mut File, blocks: Range<u64>) -> Result<(), VolumeError> {
+        self.mark_blocks(handle, file, blocks, false)
+    }
+
+    fn mark_blocks(
+        &self,
+        handle: &Handle<'_>,
+        file: &mut File,
+        blocks: Range<u64>,
+        is_written: bool,
+    ) -> Result<(), VolumeError> {
         let mut at = blocks.start;
         while at < blocks.end {
             let run = self.run(handle.task, file, at)?;
             let end = (at + run.count).min(blocks.end);
-            if run.place.is_some() && !run.is_written {
+            if run.place.is_some() && run.is_written != is_written {
                 let mut way = self.way_to_leaf(handle.task, file, at as u32)?;
                 let extents = leaf(&mut way);
-                *extents = extents.iter().flat_map(|extent| split(extent, at..end)).collect();
+                *extents = extents.iter().flat_map(|extent| split(extent, at..end, is_written)).collect();
                 self.store_leaf(handle, file, way)?;
             }
             at = end;
@@ -256,12 +271,12 @@ fn cut(node: &mut Node, file: &File, most: usize) -> Node {
     }
 }
 
-/// An extent, of which these blocks are written from now on.
-fn split(extent: &Extent, written: Range<u64>) -> Vec<Extent> {
+/// An extent, of which these blocks are written or unwritten from now on.
+fn split(extent: &Extent, written: Range<u64>, is_written: bool) -> Vec<Extent> {
     let Some(part) = extent.part(written.start, written.end) else { return vec![*extent] };
     let before = extent.part(0, u64::from(part.first));
     let behind = extent.part(part.end(), u64::MAX);
-    before.into_iter().chain([Extent { is_written: true, ..part }]).chain(behind).collect()
+    before.into_iter().chain([Extent { is_written, ..part }]).chain(behind).collect()
 }
 
 /// A run as extents that are not too long.

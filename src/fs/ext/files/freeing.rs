@@ -20,6 +20,7 @@ impl Ext {
         let is_directory = file.kind() == FileKind::Directory;
         self.drop_pages(file, 0..u64::MAX);
         self.windows.drop_of(file.number);
+        self.waiting.is_emptied_no_more(file.number);
         if file.inode.has_map() {
             self.cut_all(task, file, 0..u64::from(u32::MAX), true)?;
         }

@@ -1,9 +1,11 @@
-//! Cuts files off, punches holes into them, and reserves blocks for them.
+//! Cuts files off, punches holes into them, and reserves blocks for them. All blocks that a change of a range may need are
+//! promised before anything of the file changes: without room it fails, and the file is as it was.
 
 use super::placing::{CUT_BLOCKS, MAP_BLOCKS};
 use crate::fs::ext::Ext;
+use crate::fs::ext::allocation::space::Promise;
 use crate::fs::ext::files::node::File;
-use crate::fs::ext::format::extents::MOST_UNWRITTEN;
+use crate::fs::ext::format::extents::{MOST_UNWRITTEN, most_entries};
 use crate::fs::ext::format::inode::flag;
 use crate::fs::volume::{Allocation, VolumeError};
 use crate::task::Task;
@@ -11,6 +13,8 @@ use std::ops::Range;
 
 /// Behind the last block that a file can have.
 const END: u64 = u32::MAX as u64;
+/// Blocks of the map that a hole in the middle of an extent may need: a new node at each depth, and some more.
+const FOR_A_HOLE: u64 = 8;
 
 impl Ext {
     /// Sets the size of a file: it is cut off, or lengthened by zeros.
@@ -25,6 +29,9 @@ impl Ext {
             file.stored_size = size;
             file.is_unstored = true;
             return Ok(());
+        }
+        if size == 0 && file.inode.size() > 0 && self.settings.auto_da_alloc {
+            self.waiting.was_emptied(file.number);
         }
         self.clear_bytes(task, file, size..size.next_multiple_of(block))?;
         self.drop_pages(file, size.div_ceil(block)..u64::MAX);
@@ -46,7 +53,7 @@ impl Ext {
     }
 
     /// Gives all blocks of a range back, in as many handles as it takes. A file that is cut off is an orphan meanwhile, so
-    /// that a mount after a crash goes on.
+    /// that a mount after a crash goes on. A hole in the middle needs room in the map, which the caller has promised.
     pub fn cut_all(
         &self,
         task: &Task<'_>,
@@ -58,11 +65,6 @@ impl Ext {
         let was_orphan = file.is_orphan;
         let mut is_more = true;
         while is_more {
-            // Parts of an extent that a hole is punched into need room in the map.
-            let promise = match is_cut_off {
-                true => None,
-                false => Some(self.promise(task, 8, false)?),
-            };
             let handle = self.begin(task, CUT_BLOCKS)?;
             self.changing(|| {
                 is_more = self.cut_some(&handle, file, blocks.clone())?;
@@ -74,7 +76,6 @@ impl Ext {
                 }
                 self.store_inode(&handle, file, true)
             })?;
-            drop(promise);
         }
         Ok(())
     }
@@ -103,16 +104,35 @@ impl Ext {
         }
         let block = self.shape.block_bytes as u64;
         let blocks = offset / block..end.div_ceil(block);
-        if how != Allocation::Punch {
-            let missing = self.missing(task, file, blocks.clone())?;
-            drop(self.promise(task, missing + MAP_BLOCKS as u64 / 4, true)?);
+        if how == Allocation::Punch {
+            let promise = self.promise(task, FOR_A_HOLE, false)?;
+            if offset < end {
+                self.punch(task, file, offset..end)?;
+            }
+            drop(promise);
+            file.is_unstored = true;
+            return Ok(());
         }
-        if !matches!(how, Allocation::Reserve { .. }) && offset < end {
-            self.punch(task, file, offset..end)?;
-        }
-        if how != Allocation::Punch {
-            self.reserve(task, file, blocks)?;
-        }
+        let missing = self.missing(task, file, blocks.clone())?;
+        // Each block may become an extent of its own, and each part of a long one that becomes unwritten.
+        let extents = missing + (blocks.end - blocks.start) / u64::from(MOST_UNWRITTEN);
+        let for_map = FOR_A_HOLE + extents.div_ceil(most_entries(self.shape.block_bytes, true) as u64 / 2);
+        let promise = self.promise(task, missing + for_map, true)?;
+        let whole = offset.div_ceil(block)..end / block;
+        let zeroed = match how {
+            Allocation::Zero { .. } if whole.start > whole.end => {
+                self.clear_bytes(task, file, offset..end)?;
+                0..0
+            }
+            Allocation::Zero { .. } => {
+                self.clear_bytes(task, file, offset..whole.start * block)?;
+                self.clear_bytes(task, file, whole.end * block..end)?;
+                self.clear_pages(file, whole.clone());
+                whole
+            }
+            _ => 0..0,
+        };
+        self.reserve(task, file, blocks, zeroed, promise)?;
         if !keep_size && end > file.inode.size() {
             self.clear_tail(task, file)?;
             file.inode.set_size(end);
@@ -138,28 +158,58 @@ impl Ext {
         self.cut_all(task, file, whole.start..whole.end.min(END), false)
     }
 
-    /// Gives blocks to the holes of a range, which read as zeros.
-    fn reserve(&self, task: &Task<'_>, file: &mut File, blocks: Range<u64>) -> Result<(), VolumeError> {
+    /// Makes the pages of whole blocks zero that wait: those that have a place are forgotten, which is unwritten soon, and the
+    /// others keep the promise of one.
+    fn clear_pages(&self, file: &mut File, blocks: Range<u64>) {
+        let placed: Vec<u64> =
+            file.pages.range(blocks.clone()).filter(|(_, page)| !page.is_promised).map(|(at, _)| *at).collect();
+        placed.into_iter().for_each(|at| self.drop_pages(file, at..at + 1));
+        for page in file.pages.range_mut(blocks).map(|(_, page)| page) {
+            page.bytes = vec![0; page.bytes.len()].into();
+        }
+    }
+
+    /// Gives blocks to the holes of a range, which read as zeros, and has the blocks of `zeroed` read so. All that this takes is
+    /// promised.
+    fn reserve(
+        &self,
+        task: &Task<'_>,
+        file: &mut File,
+        blocks: Range<u64>,
+        zeroed: Range<u64>,
+        mut promise: Promise<'_>,
+    ) -> Result<(), VolumeError> {
         let mut at = blocks.start;
         while at < blocks.end {
             let run = self.run(task, file, at)?;
             let count = run.count.min(blocks.end - at);
+            let part = at.max(zeroed.start)..(at + count).min(zeroed.end);
+            if run.is_written && run.place.is_some() && part.start < part.end {
+                let part = part.start..part.end.min(part.start + u64::from(MOST_UNWRITTEN));
+                let handle = self.begin(task, MAP_BLOCKS)?;
+                self.changing(|| {
+                    self.mark_unwritten(&handle, file, part.clone())?;
+                    self.store_inode(&handle, file, true)
+                })?;
+                at = part.end;
+                continue;
+            }
             if run.place.is_some() {
                 at += count;
                 continue;
             }
             // Of a hole whose bytes wait, places are promised already.
             let goal = self.goal(task, file, at)?;
-            let promise = self.promise(task, MAP_BLOCKS as u64 / 4, false)?;
             let handle = self.begin(task, 2 * MAP_BLOCKS)?;
             self.changing(|| {
                 let taken = self.take_blocks(&handle, goal, count.min(MOST_UNWRITTEN.into()) as u32)?;
                 let end = at + (taken.end - taken.start);
+                let promised = file.pages.range(at..end).filter(|(_, page)| page.is_promised).count() as u64;
+                promise.was_used(end - at - promised);
                 self.put_run(&handle, file, at, taken, false)?;
                 at = end;
                 self.store_inode(&handle, file, true)
             })?;
-            drop(promise);
         }
         Ok(())
     }

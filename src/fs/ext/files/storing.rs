@@ -18,6 +18,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub struct Waiting {
     bytes: AtomicU64,
     files: Mutex<Files>,
+    /// Files that were cut to nothing, whose new bytes no transaction has yet.
+    emptied: Mutex<BTreeSet<u32>>,
 }
 
 /// The files, by number and by age: thousands of small ones may wait, and each that is written out is the oldest.
@@ -62,6 +64,27 @@ impl Waiting {
     fn files(&self) -> MutexGuard<'_, Files> {
         // Nothing between two changes of it can panic.
         self.files.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn emptied(&self) -> MutexGuard<'_, BTreeSet<u32>> {
+        self.emptied.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A file was cut to nothing.
+    pub fn was_emptied(&self, number: u32) {
+        self.emptied().insert(number);
+    }
+
+    /// New bytes of a file that was cut to nothing are written, or it was freed.
+    pub fn is_emptied_no_more(&self, number: u32) {
+        self.emptied().remove(&number);
+    }
+
+    /// Files that were cut to nothing, and of which something waits.
+    pub fn rewritten(&self) -> Vec<u32> {
+        let emptied: Vec<u32> = self.emptied().iter().copied().collect();
+        let files = self.files();
+        emptied.into_iter().filter(|number| files.since.contains_key(number)).collect()
     }
 
     pub fn add_bytes(&self, bytes: usize) {

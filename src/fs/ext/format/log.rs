@@ -4,6 +4,7 @@
 //! head        0 magic 0xC03B3998   4 kind   8 number of the transaction
 //! superblock  0 head   12 block's bytes  16 blocks  20 first block of records  24 first transaction  28 its block, 0: none
 //!             32 error  36 features: compatible, 40 incompatible, 44 read-only  48 UUID (16)  64 users  80 sums (1)
+//!             244 number of the volume's mount (8, in padding, which the kernel and e2fsck leave as it is)
 //!             252 checksum  256 UUIDs of the file systems whose log it is (48 x 16)
 //! descriptor  0 head   12 tags, each of a block whose copy follows            the last 4 bytes: checksum
 //! tag         0 block (low)   4 flags   8 block (high)   12 checksum of the copy      (checksum v3: 16 bytes)
@@ -17,10 +18,12 @@
 
 use super::bytes::{be16, be32, be64, joined, put, put_be32};
 use super::checksum::{crc32_be, crc32c_raw, flipped_bit};
+use super::mount_number::MountNumber;
 
 pub const MAGIC: u32 = 0xC03B_3998;
 pub const SUPERBLOCK_BYTES: usize = 1024;
 const HEAD: usize = 12;
+const MOUNT_NUMBER: usize = 244;
 const SUPERBLOCK_SUM: usize = 252;
 const USERS: usize = 256;
 const COMMIT_SUM: usize = 16;
@@ -225,6 +228,16 @@ impl LogSuperblock {
     pub fn set_start(&mut self, start: u32, sequence: u32) {
         put_be32(&mut self.0, 24, sequence);
         put_be32(&mut self.0, 28, start);
+        self.sum();
+    }
+
+    /// The number of the volume's mount that has used it last.
+    pub fn mount_number(&self) -> MountNumber {
+        MountNumber(u64::from(be32(&self.0, MOUNT_NUMBER)) << 32 | u64::from(be32(&self.0, MOUNT_NUMBER + 4)))
+    }
+
+    pub fn set_mount_number(&mut self, number: MountNumber) {
+        self.0[MOUNT_NUMBER..MOUNT_NUMBER + 8].copy_from_slice(&number.0.to_be_bytes());
         self.sum();
     }
 

@@ -35,6 +35,7 @@ pub mod hash;
 pub mod index;
 pub mod inode;
 pub mod log;
+pub mod mount_number;
 pub mod orphans;
 pub mod shape;
 pub mod superblock;

@@ -16,10 +16,17 @@
 //!  588 groups with copies (2 x 4)           624 seed of checksums                      640 file of orphans
 //! 1020 checksum
 //! ```
+//!
+//! Bytes that the format reserves, and that the kernel and e2fsprogs leave as they are:
+//!
+//! ```text
+//!  996 number of the last mount whose journal was not in the volume (8)               1004 the memory that it named (16)
+//! ```
 
-use super::bytes::{joined, le16, le32, put16, put32};
+use super::bytes::{joined, le16, le32, le64, put16, put32};
 use super::checksum::crc32c_raw;
 use super::features::{Features, METADATA_CSUM};
+use super::mount_number::MountNumber;
 
 /// Its byte on the device.
 pub const PLACE: u64 = 1024;
@@ -33,6 +40,7 @@ const JOURNAL_UUID: usize = 208;
 /// The field of the journal's inode.
 pub const JOURNAL_INODE: usize = 224;
 /// The end of what the format reserves: neither the kernel nor e2fsprogs looks at it, and both leave it as it is.
+const MOUNT_NUMBER: usize = 996;
 const LAST_MEMORY: usize = 1004;
 
 /// The bits of its state.
@@ -101,6 +109,38 @@ impl Superblock {
         self.set32(JOURNAL_INODE, if name.is_some() { 0 } else { JOURNAL });
         self.set_bytes(JOURNAL_UUID, &name.unwrap_or_default());
         name.iter().for_each(|name| self.set_bytes(LAST_MEMORY, name));
+    }
+
+    /// The UUID of the memory that it names as the journal, if it does, whatever its checksum is: two places say so.
+    pub fn named_memory(&self) -> Option<[u8; 16]> {
+        let name = self.journal_uuid();
+        (self.u32(JOURNAL_INODE) == 0 && name != [0; 16] && name == self.last_memory()).then_some(name)
+    }
+
+    /// True if it names the log in the volume's own inode, and no device or memory.
+    pub fn names_own_log(&self) -> bool {
+        self.u32(JOURNAL_INODE) == JOURNAL && self.journal_uuid() == [0; 16]
+    }
+
+    /// Takes the memory that another one names, or stops naming memory, and takes its mount's number. True if that
+    /// changes it.
+    pub fn take_naming(&mut self, from: &Superblock) -> bool {
+        let before = self.clone();
+        if self.named_memory().is_some() || from.named_memory().is_some() {
+            self.name_memory(from.named_memory());
+        }
+        self.set_mount_number(from.mount_number());
+        self.sum();
+        *self != before
+    }
+
+    /// The number of the last mount whose journal was not in the volume.
+    pub fn mount_number(&self) -> MountNumber {
+        MountNumber(le64(&self.0[..], MOUNT_NUMBER))
+    }
+
+    pub fn set_mount_number(&mut self, number: MountNumber) {
+        self.set_bytes(MOUNT_NUMBER, &number.0.to_le_bytes());
     }
 
     /// The UUID of the memory in which the journal is, or was last. All of the latter is home.

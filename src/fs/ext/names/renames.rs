@@ -85,7 +85,10 @@ impl Ext {
             (Some(_), IfExists::Refuse) => return Err(VolumeError::Exists),
             (Some((there, _)), _) if there == file.0 => return Ok(()),
             (Some(_), IfExists::Exchange) if is_over_itself => return Err(into_itself),
-            (Some(_), IfExists::Exchange) => return self.exchange(task, &mut gates, from, to),
+            (Some(there), IfExists::Exchange) => {
+                self.write_out_renamed(task, &mut gates, &files, &[file.0, there.0])?;
+                return self.exchange(task, &mut gates, from, to);
+            }
             (Some(_), IfExists::Replace) if is_over_itself && file.1 == FileKind::Directory => {
                 return Err(VolumeError::NotEmpty);
             }
@@ -93,9 +96,33 @@ impl Ext {
             (Some(there), IfExists::Replace) => self.check_replaced(task, &gates, file, there)?,
             (None, _) => {}
         }
+        if to.file.is_some() {
+            self.write_out_renamed(task, &mut gates, &files, &[file.0])?;
+        }
         self.replace(task, &mut gates, from, to, how.whiteout)?;
         if let Some((there, _)) = to.file {
             self.free_if_gone(task, gates.get_mut(there))?;
+        }
+        Ok(())
+    }
+
+    /// Writes out what waits of files that get the name of another: no crash leaves that name with neither the old bytes
+    /// nor the new ones.
+    fn write_out_renamed(
+        &self,
+        task: &Task<'_>,
+        gates: &mut Gates<'_>,
+        files: &[Arc<Node>],
+        renamed: &[u32],
+    ) -> Result<(), VolumeError> {
+        if !self.settings.auto_da_alloc {
+            return Ok(());
+        }
+        for node in files.iter().filter(|node| renamed.contains(&node.number)) {
+            let file = gates.get_mut(node.number);
+            if file.kind() == FileKind::Regular && !file.pages.is_empty() {
+                self.write_out(task, node, file)?;
+            }
         }
         Ok(())
     }

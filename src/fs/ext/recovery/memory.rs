@@ -11,18 +11,17 @@ use crate::expression::parse_term;
 use crate::fs::ext::Ext;
 use crate::fs::ext::error::OpenExtError;
 use crate::fs::ext::format::features::HAS_JOURNAL;
+use crate::fs::ext::format::log::LogSuperblock;
 use crate::fs::ext::format::shape::JOURNAL;
 use crate::fs::ext::format::superblock::{LENGTH, PLACE, Superblock};
 use crate::fs::ext::inspect::uuid;
+use crate::fs::ext::journal::FoundRegion;
 use crate::fs::ext::media::JournalMemory;
 use crate::fs::ext::settings::{DataMode, ExtSettings, JournalKind};
 use crate::fs::station::Access;
 use crate::random::Random;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-
-/// The way out for a volume whose memory is lost.
-pub const GIVE_UP: &str = "'fsck ext:journal=inline/DATA' gives it up, with what was not home";
 
 pub fn refused(why: impl ToString) -> OpenExtError {
     OpenExtError::JournalDevice(why.to_string())
@@ -132,6 +131,24 @@ impl Ext {
     pub fn named_memory(&self) -> Option<[u8; 16]> {
         let has_moved = self.journal.as_ref().is_some_and(|journal| journal.has_moved());
         self.memory_name.filter(|_| !has_moved)
+    }
+
+    /// If the journal is not in the volume: gives this mount its number, and the log on a device, whose superblock this is.
+    pub fn count_mount(&mut self, log: &mut LogSuperblock) {
+        if self.memory.is_none() && self.journal_media.is_none() {
+            return;
+        }
+        let mut before = self.mount_number.later(log.mount_number());
+        if let Some(nvm) = self.nvm() {
+            let region = FoundRegion::find(&**nvm).ok().flatten();
+            let own = region.filter(|region| region.superblock.volume == self.uuid);
+            before = own.map_or(before, |region| before.later(region.superblock.mount));
+        }
+        let [a, b, c, d, ..] = self.new_memory_name();
+        self.mount_number = before.next(u32::from_le_bytes([a, b, c, d]));
+        if self.journal_media.is_some() {
+            log.set_mount_number(self.mount_number);
+        }
     }
 
     /// A UUID for new memory.

@@ -3,12 +3,14 @@
 //! | file | content |
 //! |---|---|
 //! | `check` | the check of all structures, and their repair |
+//! | `copies` | the copies of the superblock: they name the journal, and stand for a damaged one |
 //! | `open` | the steps of a mount |
 //! | `region` | a journal in non-volatile memory: found, begun, and left |
 //! | `replay`, `log_scan` | what the log says that is not home, and whether its end is torn or damaged |
 //! | `orphans` | files that nobody has any more, or that were being cut off |
 
 mod check;
+mod copies;
 mod log_scan;
 mod memory;
 mod open;

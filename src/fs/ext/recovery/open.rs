@@ -141,6 +141,7 @@ impl Ext {
             shape,
             uuid: superblock.uuid(),
             journal_uuid: superblock.journal_uuid(),
+            mount_number: superblock.mount_number(),
             head: Gate::new("superblock", Head { superblock, orphans: Orphans::default() }),
             groups: gates(),
             renames: Gate::new("renames", ()),
@@ -293,6 +294,7 @@ impl Ext {
         }
         self.adapt_log(&mut superblock);
         superblock.set_start(0, next.0);
+        self.count_mount(&mut superblock);
         let most = u32::try_from(self.shares.changed_blocks(self.shape.block_bytes)).unwrap_or(u32::MAX);
         let records = (superblock.blocks() - superblock.first()).min(most);
         let place = log.place;

@@ -8,12 +8,17 @@
 //! | a replay ends | journal inode 8, empty log | before: in use, new generation; after: not in use |
 //! | an unmount ends | journal inode 8, clean | |
 //! | unmounted | | not in use |
+//!
+//! Both have the number of the mount, which goes up with each mount: a region in use is taken only with the number that the
+//! volume has. The copies of the superblock in other groups name the region, too: they are written, and durable, before the
+//! superblock is, so that one of the two is whole at any cut, and leads to the region as long as something is there alone.
 
-use super::memory::{GIVE_UP, refused};
+use super::memory::refused;
 use super::replay::Replayed;
 use crate::device::nvm::Nvm;
 use crate::fs::ext::Ext;
-use crate::fs::ext::error::{OpenExtError, damaged};
+use crate::fs::ext::error::{GIVE_UP, OpenExtError, damaged};
+use crate::fs::ext::format::mount_number::{MountNumber, mismatch};
 use crate::fs::ext::inspect::uuid;
 use crate::fs::ext::journal::{FoundRegion, NvmJournal, NvmOptions, RegionShape, RegionSuperblock, TransactionId};
 use crate::fs::station::Access;
@@ -25,7 +30,7 @@ use std::sync::Arc;
 pub fn usable_region(
     nvm: &dyn Nvm,
     options: &NvmOptions,
-    volume: [u8; 16],
+    (volume, mount): ([u8; 16], MountNumber),
     (block_bytes, width): (usize, usize),
 ) -> Result<(Option<FoundRegion>, RegionShape), OpenExtError> {
     let found = match FoundRegion::find(nvm) {
@@ -34,7 +39,7 @@ pub fn usable_region(
         Err(why) => return Err(refused(format!("the region: {why}; renew=on formats it"))),
     };
     if let Some(found) = &found {
-        refuse_unreplayed(nvm, options, found, volume)?;
+        refuse_unreplayed(nvm, options, found, (volume, mount))?;
     } else if !options.renews && !FoundRegion::is_blank(nvm) {
         let why = "the memory holds something that is no region, or a damaged one: renew=on formats it";
         return Err(refused(why.to_string()));
@@ -50,7 +55,7 @@ fn refuse_unreplayed(
     nvm: &dyn Nvm,
     options: &NvmOptions,
     found: &FoundRegion,
-    own: [u8; 16],
+    (own, mount): ([u8; 16], MountNumber),
 ) -> Result<(), OpenExtError> {
     let is_home = || {
         let left = found.replayable(nvm);
@@ -61,7 +66,11 @@ fn refuse_unreplayed(
     }
     let (region, volume) = (uuid(found.superblock.region), uuid(found.superblock.volume));
     let whose = match found.superblock.volume == own {
-        true => "this volume, which does not name it: it was restored, or its journal was removed".to_string(),
+        true => {
+            let older = mismatch(mount, found.superblock.mount, "it").map(|why| format!(" ({why})"));
+            let older = older.unwrap_or_default();
+            format!("this volume, which does not name it: it was restored, or its journal was removed{older}")
+        }
         false => format!("volume {volume}: mount that one with it first"),
     };
     Err(refused(format!("region {region} has transactions of {whose}; renew=on drops them")))
@@ -81,7 +90,8 @@ impl Ext {
     }
 
     fn usable_region(&self, nvm: &dyn Nvm) -> Result<(Option<FoundRegion>, RegionShape), OpenExtError> {
-        usable_region(nvm, &self.settings.nvm, self.uuid, (self.shape.block_bytes, self.media.width()))
+        let volume = (self.uuid, self.mount_number);
+        usable_region(nvm, &self.settings.nvm, volume, (self.shape.block_bytes, self.media.width()))
     }
 
     /// The region in the memory below, which must be the one that the volume names.
@@ -106,6 +116,9 @@ impl Ext {
             return Err(refused(format!(
                 "the volume's journal is region {wanted}, which is not in use: {why}; {what}"
             )));
+        }
+        if let Some(why) = mismatch(self.mount_number, found.superblock.mount, &format!("region {wanted}")) {
+            return Err(refused(format!("{why}, or {GIVE_UP}")));
         }
         let (made_for, block_bytes) = (found.superblock.shape.block_bytes as usize, self.shape.block_bytes);
         if (made_for, found.superblock.shape.width as usize) != (block_bytes, self.media.width()) {
@@ -168,9 +181,9 @@ impl Ext {
         let superblock = RegionSuperblock::in_use(
             found.as_ref().map(|found| &found.superblock),
             shape,
-            self.new_memory_name(),
-            self.uuid,
+            (self.new_memory_name(), self.uuid),
             next,
+            self.mount_number,
         );
         superblock.write(&*nvm);
         self.memory_name = Some(superblock.region);

@@ -14,11 +14,11 @@
 //! The superblock has the UUID in another place as well, where it stays after the end. So memory that comes back from a monitor's spill, after the journal has
 //! moved into the volume, is known to be older than the volume.
 
-use super::memory::{GIVE_UP, refused};
+use super::memory::refused;
 use super::replay::Replayed;
 use crate::device::{DeviceError, Frame, HeldName, ImageError, KeptVolume, Monitor, NameError, Retained};
 use crate::fs::ext::Ext;
-use crate::fs::ext::error::{OpenExtError, damaged};
+use crate::fs::ext::error::{GIVE_UP, OpenExtError, damaged};
 use crate::fs::ext::format::features::HAS_JOURNAL;
 use crate::fs::ext::format::superblock::{LENGTH, MAGIC, Superblock};
 use crate::fs::ext::inspect::uuid;

@@ -155,7 +155,8 @@ impl World {
         let nvm = Lines::new(bytes);
         let shape = Shape::of(bytes, setup.partitions, setup.hash, BLOCK, BLOCK);
         assert_eq!(shape.slots, setup.slots);
-        let superblock = Superblock::in_use(None, shape, [7; 16], [8; 16], TransactionId(u32::MAX - 1));
+        let superblock =
+            Superblock::in_use(None, shape, ([7; 16], [8; 16]), TransactionId(u32::MAX - 1), Default::default());
         superblock.write(&nvm);
         let disk = Disk(Arc::default(), nvm.clone());
         let media = Arc::new(Media::new(Box::new(disk.clone()), BLOCK));

@@ -1,13 +1,23 @@
 //! The structures of a region. All numbers are little-endian; each structure has a CRC-32C of itself, with its field as zero.
 //!
 //! ```text
-//! 0        superblock A    magic, version, state, UUIDs, partitions, slots, hash, generation
+//! 0        superblock A    magic, version, state, UUIDs, partitions, slots, hash, generation, number of the mount
 //! 4096     superblock B    the same: one of the two is whole at any time
 //! 8192     commits         2 records of 1 KiB, written by turns: magic, generation, transaction, cut of each partition
 //! 12288    checkpoints     2 records of 1 KiB, written by turns: magic, generation, transaction, head of each partition
 //! 16384    partition 0     slots x 64 bytes of headers | slots x block of data
 //!          partition 1 ...
 //! ```
+//!
+//! A superblock:
+//!
+//! ```text
+//! 0  magic       4  CRC            8  version: 2       12 in use      16 UUID (16)      32 UUID of the volume (16)
+//! 48 partitions  52 hash           56 slots (8)        64 block       68 bytes of data  72 sequence (8)
+//! 80 generation (8)                88 next transaction 92 zero        96 number of the volume's mount (8)
+//! ```
+//!
+//! Version 1 has no number of a mount, and zeros there.
 //!
 //! A slot's header is apart from its data, so that the data is aligned to blocks:
 //!
@@ -24,8 +34,9 @@ use crate::crc;
 use crate::device::nvm::{LINE_BYTES, Nvm};
 use crate::fs::ext::format::bytes::{le32, le64, put};
 use crate::fs::ext::format::checksum::flipped_bit;
+use crate::fs::ext::format::mount_number::MountNumber;
 use crate::fs::ext::journal::TransactionId;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 
 pub const SUPERBLOCKS: [u64; 2] = [0, 4096];
 const COMMITS: u64 = 8192;
@@ -40,7 +51,9 @@ const SUPERBLOCK_MAGIC: u32 = 0x4a_6d_76_6e;
 const COMMIT_MAGIC: u32 = 0x54_6d_76_6e;
 const CHECKPOINT_MAGIC: u32 = 0x43_6d_76_6e;
 const SLOT_MAGIC: u32 = 0x53_6d_76_6e;
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
+/// The versions that are read.
+const VERSIONS: RangeInclusive<u32> = 1..=VERSION;
 
 /// The rule that gives a block its partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,6 +129,8 @@ pub struct Superblock {
     pub is_in_use: bool,
     /// The next transaction's number when this was written.
     pub next: u32,
+    /// The volume's mount that uses it, or has used it last.
+    pub mount: MountNumber,
 }
 
 impl Superblock {
@@ -123,19 +138,21 @@ impl Superblock {
     pub fn in_use(
         before: Option<&Superblock>,
         shape: Shape,
-        region: [u8; 16],
-        volume: [u8; 16],
+        (region, volume): ([u8; 16], [u8; 16]),
         next: TransactionId,
+        mount: MountNumber,
     ) -> Superblock {
         let (sequence, generation) = before.map_or((0, 0), |before| (before.sequence, before.generation));
         Superblock {
             shape,
             sequence: sequence + 1,
             generation: generation + 1,
-            region: before.map_or(region, |before| before.region),
+            // One that has not counted gets another name: a copy of it does not say that it is older.
+            region: before.filter(|before| before.mount.is_counted()).map_or(region, |before| before.region),
             volume,
             is_in_use: true,
             next: next.0,
+            mount,
         }
     }
 
@@ -154,6 +171,7 @@ impl Superblock {
         put(&mut bytes, 72, self.sequence.to_le_bytes());
         put(&mut bytes, 80, self.generation.to_le_bytes());
         put(&mut bytes, 88, self.next.to_le_bytes());
+        put(&mut bytes, 96, self.mount.0.to_le_bytes());
         sealed(bytes)
     }
 
@@ -178,7 +196,7 @@ impl Superblock {
     fn read_at(nvm: &dyn Nvm, at: u64) -> Option<Superblock> {
         let mut bytes = [0; 128];
         nvm.read(at, &mut bytes);
-        if !is_sealed(&bytes) || le32(&bytes, 0) != SUPERBLOCK_MAGIC || le32(&bytes, 8) != VERSION {
+        if !is_sealed(&bytes) || le32(&bytes, 0) != SUPERBLOCK_MAGIC || !VERSIONS.contains(&le32(&bytes, 8)) {
             return None;
         }
         let hash = match le32(&bytes, 52) {
@@ -201,6 +219,7 @@ impl Superblock {
             volume: bytes[32..48].try_into().expect("16 bytes"),
             is_in_use: le32(&bytes, 12) != 0,
             next: le32(&bytes, 88),
+            mount: MountNumber(le64(&bytes, 96)),
         })
     }
 }

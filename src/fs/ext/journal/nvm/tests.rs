@@ -37,7 +37,8 @@ impl World {
         let nvm = Lines::new(bytes);
         let shape = Shape::of(bytes, partitions, Hash::Modulo, BLOCK, BLOCK);
         assert_eq!(shape.slots, slots);
-        let superblock = Superblock::in_use(None, shape, [7; 16], [8; 16], TransactionId(u32::MAX - 3));
+        let superblock =
+            Superblock::in_use(None, shape, ([7; 16], [8; 16]), TransactionId(u32::MAX - 3), Default::default());
         superblock.write(&nvm);
         let media = Arc::new(Media::new(Box::new(Conventional::in_memory(256, BLOCK)), BLOCK));
         let below = (Arc::clone(&media), Arc::new(Blocks::new(None, usize::MAX)));

@@ -20,7 +20,9 @@ use crate::fs::ext::format::orphans;
 use crate::fs::ext::format::shape::{JOURNAL, Shape};
 use crate::fs::ext::format::superblock::{LENGTH, MAGIC, PLACE, Superblock, state};
 use crate::fs::ext::inspect::uuid;
-use crate::fs::ext::media::{Below, Media};
+use crate::fs::ext::journal::{FoundRegion, RegionSuperblock};
+use crate::fs::ext::media::Below;
+use crate::fs::ext::recovery::copies::{copy_of_superblock, named_as_in, summed_anew};
 use crate::fs::ext::recovery::memory::wanted_memory;
 use crate::fs::ext::recovery::open::read_superblock;
 use crate::fs::ext::recovery::retention::unless_gone;
@@ -37,9 +39,17 @@ use std::sync::Arc;
 /// Walks until nothing is found: a mend may lead to faults of an earlier pass.
 const MOST_WALKS: usize = 8;
 const LABEL: Label = Label::first(Cause::Checkpoint, Content::Metadata);
-/// Groups with copies of the superblock that are tried.
-const COPIES: [u64; 8] = [1, 3, 5, 7, 9, 25, 27, 49];
 const FIRST_META_GROUP: usize = 260;
+
+/// The superblock with which a check goes on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Source {
+    Primary,
+    /// A copy in another group.
+    Copy,
+    /// The damaged one, whose checksum was wrong.
+    Mended,
+}
 
 impl Ext {
     /// Checks the volume on these devices, and changes nothing.
@@ -84,6 +94,53 @@ impl Ext {
     }
 }
 
+impl Ext {
+    /// Checks a superblock that takes the place of a damaged one, and has it name the memory below if that has something
+    /// of the volume: nothing in it is to be lost because the superblock was.
+    fn find_journal_again(
+        &mut self,
+        task: &Task<'_>,
+        superblock: &mut Superblock,
+        source: Source,
+    ) -> Result<Option<Damage>, OpenExtError> {
+        if source == Source::Mended {
+            self.check_fixed_fields(task).map_err(|why| {
+                OpenExtError::Superblock(format!(
+                    "its checksum is wrong, there is no copy of it, and it does not fit: {why}"
+                ))
+            })?;
+        }
+        let Some(memory) = self.naming_of_memory() else {
+            self.take_number_of_begun_region(superblock, source);
+            return Ok(None);
+        };
+        // Since this program counts, superblock and copies name what has something.
+        if self.names_a_journal() || self.mount_number.is_counted() {
+            return Ok(None);
+        }
+        superblock.name_memory(Some(memory.0));
+        superblock.set_mount_number(memory.1);
+        superblock.sum();
+        self.shape.journal_inode = 0;
+        (self.journal_uuid, self.mount_number) = memory;
+        self.head.get_mut().superblock = superblock.clone();
+        let what = format!("memory {} has blocks of the volume, which does not name it", uuid(memory.0));
+        Ok(Some(Damage { what, repair: "they are taken as those of its journal".to_string() }))
+    }
+
+    /// A cut in the first write of a mount may leave the name of a region without its number: nothing is in it.
+    fn take_number_of_begun_region(&mut self, superblock: &mut Superblock, source: Source) {
+        let region = self.nvm().and_then(|nvm| FoundRegion::find(&**nvm).ok().flatten());
+        let Some(RegionSuperblock { volume, region, mount, .. }) = region.map(|found| found.superblock) else { return };
+        let is_begun = mount.count() == self.mount_number.count() + 1;
+        if source == Source::Mended && volume == self.uuid && region == self.journal_uuid && is_begun {
+            superblock.set_mount_number(mount);
+            superblock.sum();
+            self.mount_number = mount;
+        }
+    }
+}
+
 impl<'c> Check<'c> {
     /// Opens a volume as far as that is possible.
     fn open(
@@ -101,14 +158,26 @@ impl<'c> Check<'c> {
         }
         let (primary, mut findings) = (stored.clone(), Vec::new());
         let stored = without_empty_meta_groups(stored, &mut findings);
-        let superblock = match Shape::of(&stored, media.size_bytes()) {
+        let mut source_of = Source::Primary;
+        let mut superblock = match Shape::of(&stored, media.size_bytes()) {
             Ok(_) => stored,
             Err(why) => {
-                let (copy, group) = copy_of_superblock(&media, task)?
-                    .ok_or_else(|| OpenExtError::Superblock(format!("{why}; no copy of it can be used")))?;
-                let repair = format!("the copy in group {group} takes its place");
-                findings.push(Damage { what: format!("the superblock: {why}"), repair });
-                copy
+                let what = format!("the superblock: {why}");
+                let (superblock, repair, source) = match copy_of_superblock(&media, task)? {
+                    Some((copy, group)) => {
+                        let repair = format!("the copy in group {group} takes its place");
+                        (named_as_in(copy, &stored), repair, Source::Copy)
+                    }
+                    None => {
+                        let mended = summed_anew(&stored, media.size_bytes());
+                        let none = || OpenExtError::Superblock(format!("{why}; no copy of it can be used"));
+                        let repair = "there is no copy, and its numbers fit all descriptors: its checksum is made anew";
+                        (mended.ok_or_else(none)?, repair.to_string(), Source::Mended)
+                    }
+                };
+                source_of = source;
+                findings.push(Damage { what, repair });
+                superblock
             }
         };
         let memory = wanted_memory(settings, memory, journal.is_some(), false)?;
@@ -121,6 +190,9 @@ impl<'c> Check<'c> {
         };
         ext.take_memory(memory);
         ext.read_only = Some("it is checked".to_string());
+        if source_of != Source::Primary {
+            findings.extend(ext.find_journal_again(task, &mut superblock, source_of)?);
+        }
         if superblock.state() & state::ERRORS != 0 {
             let what = "the superblock says that errors were found".to_string();
             findings.push(Damage { what, repair: "all structures are checked, and the mark is removed".to_string() });
@@ -208,6 +280,7 @@ impl<'c> Check<'c> {
 
     /// Writes the superblock to its place, and makes it durable.
     pub(super) fn write_superblock(&mut self) -> Result<(), OpenExtError> {
+        self.ext.tell_copies(self.task, &self.superblock)?;
         let (place, block) = self.superblock_block()?;
         self.ext.media.write(self.task, place, &block, LABEL)?;
         self.ext.blocks.set(place, &block);
@@ -436,6 +509,7 @@ impl<'c> Check<'c> {
     /// Writes the superblock to its place.
     fn put_superblock(&mut self) -> Result<(), OpenExtError> {
         self.superblock.sum();
+        self.ext.tell_copies(self.task, &self.superblock)?;
         let (block, bytes) = self.superblock_block()?;
         self.write(block, bytes.clone());
         self.ext.media.write(self.task, block, &bytes, LABEL)?;
@@ -457,28 +531,4 @@ fn without_empty_meta_groups(mut stored: Superblock, findings: &mut Vec<Damage>)
         stored.sum();
     }
     stored
-}
-
-/// A copy of the superblock that can be used, and its group.
-fn copy_of_superblock(media: &Media, task: &Task<'_>) -> Result<Option<(Superblock, u64)>, VolumeError> {
-    for block_bytes in [1024u64, 2048, 4096] {
-        for group in COPIES {
-            let at = group * 8 * block_bytes * block_bytes + if block_bytes == 1024 { 1024 } else { 0 };
-            if at + LENGTH as u64 > media.size_bytes() {
-                continue;
-            }
-            let mut bytes = [0; LENGTH];
-            media.read(task, at / LENGTH as u64, &mut bytes)?;
-            let mut copy = Superblock::new(&bytes);
-            // Copies of the first revision do not have the number of their group.
-            let is_numbered = u64::from(copy.u16(90)) == group || copy.u32(76) == 0 && copy.u16(90) == 0;
-            let is_copy = copy.u32(24) == (block_bytes / 1024).ilog2() && is_numbered;
-            if is_copy && Shape::of(&copy, media.size_bytes()).is_ok() {
-                copy.set16(90, 0);
-                copy.sum();
-                return Ok(Some((copy, group)));
-            }
-        }
-    }
-    Ok(None)
 }
