@@ -255,6 +255,9 @@ fn an_immutable_link_or_device_is_sound() {
         "mknod device c 1 3",
         "set_inode_field link flags 0x10",
         "set_inode_field device flags 0x30",
+        // A device of an old kernel has blocks.
+        "mknod old c 1 3",
+        "set_inode_field old block[5] 255",
     ];
     let image = made(&["-t", "ext2", "-b", "1024"], &requests);
     image.check();
@@ -286,6 +289,9 @@ fn what_debugfs_damages_is_repaired_with_the_names() {
         (plain, &["feature -ext_attr", "set_inode_field d/f file_acl 4000"]),
         (ext3, &["feature -has_journal", "set_super_value journal_inum 0"]),
         (ext4, &["set_inode_field <1> mode 0100644", "set_inode_field <1> links_count 1"]),
+        (plain, &["mknod device c 1 3", "set_inode_field device flags 0x10", "set_inode_field device block[5] 255"]),
+        (ext4, &["mknod pipe p", "set_inode_field pipe flags 0x20", "set_inode_field pipe block[IND] 1"]),
+        (plain, &["set_inode_field <9> flags 0x40000000"]),
     ] {
         let image = made(mke2fs, requests);
         assert!(image.findings().is_some(), "{requests:?}: e2fsck finds nothing");
@@ -294,5 +300,23 @@ fn what_debugfs_damages_is_repaired_with_the_names() {
         assert!(outcome.left.is_empty(), "{requests:?}: {outcome:?}");
         image.check();
         assert!(names_of(&image, "d").contains(&"f".to_string()), "{requests:?}");
+    }
+}
+
+/// The kernel mounts no volume whose journal is encrypted. (e2fsck of today says nothing if the volume has no such feature.)
+#[test]
+fn a_journal_that_is_flagged_as_encrypted_is_mended_and_stays() {
+    if !has_e2fsprogs() {
+        return;
+    }
+    for (kind, flags) in [("ext3", 0x800), ("ext4", 0x8_0800)] {
+        let image = made(&["-t", kind, "-b", "1024"], &[&format!("set_inode_field <8> flags {flags:#x}")]);
+        assert!(checked(&image).unwrap() > 0, "{kind}");
+        let outcome = repair(&image).unwrap();
+        assert!(outcome.left.is_empty(), "{kind}: {outcome:?}");
+        image.check();
+        assert_eq!(checked(&image), Ok(0), "{kind}");
+        assert!(image.debugfs("blocks <8>").split_whitespace().count() > 1000, "{kind}");
+        assert!(names_of(&image, "d").contains(&"f".to_string()), "{kind}");
     }
 }

@@ -18,6 +18,8 @@ use super::entries::write_entry;
 const ROOT_ENTRIES: usize = 32;
 const NODE_ENTRIES: usize = 8;
 const ENTRY: usize = 8;
+/// A flag of an index whose hash no program knows.
+const UNKNOWN_HASH: u8 = 1;
 /// Levels below the root that a directory can have without `large_dir`.
 pub const MOST_LEVELS: u8 = 1;
 
@@ -50,9 +52,12 @@ pub struct RootInfo {
 
 /// Reads what the root says. Fails with what is wrong.
 pub fn read_root_info(block: &[u8]) -> Result<RootInfo, String> {
-    let (hash_number, length, levels) = (block[28], block[29], block[30]);
+    let (hash_number, length, levels, flags) = (block[28], block[29], block[30], block[31]);
     if le32(block, 24) != 0 || length != 8 || levels > MOST_LEVELS {
         return Err(format!("the index says {length} bytes, {levels} levels"));
+    }
+    if flags & UNKNOWN_HASH != 0 {
+        return Err(format!("the index has flags {flags:#x}, of which no hash is known"));
     }
     Ok(RootInfo { hash_number, levels })
 }

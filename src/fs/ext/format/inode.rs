@@ -24,6 +24,8 @@ const SUM_HIGH: usize = 130;
 
 /// The flags of an inode.
 pub mod flag {
+    pub const IMMUTABLE: u32 = 0x10;
+    pub const APPEND_ONLY: u32 = 0x20;
     pub const ENCRYPTED: u32 = 0x800;
     pub const INDEX: u32 = 0x1000;
     /// The inode is named by its number.

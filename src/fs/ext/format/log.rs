@@ -25,7 +25,12 @@ pub const SUPERBLOCK_BYTES: usize = 1024;
 const HEAD: usize = 12;
 const MOUNT_NUMBER: usize = 244;
 const SUPERBLOCK_SUM: usize = 252;
+/// Bytes of a superblock of version 1.
+const OLD_BYTES: usize = 36;
 const USERS: usize = 256;
+/// File systems whose UUIDs fit behind it.
+const MOST_USERS: u32 = 48;
+const LATER_FIELDS: &str = "it is of version 1, and has fields of version 2";
 const COMMIT_SUM: usize = 16;
 /// Bytes of a commit's fields.
 const COMMIT_BYTES: usize = 64;
@@ -82,8 +87,14 @@ impl LogSuperblock {
         if ![kind::SUPERBLOCK, kind::OLD_SUPERBLOCK].contains(&kind) {
             return Err(format!("it is a block of kind {kind}"));
         }
-        if kind == kind::OLD_SUPERBLOCK && found.features() != 0 {
-            return Err("it is of version 1, and has features".to_string());
+        if kind == kind::OLD_SUPERBLOCK && found.has_later_fields() {
+            return Err(LATER_FIELDS.to_string());
+        }
+        if found.users().0 > MOST_USERS {
+            return Err(format!(
+                "it is the log of {} file systems, of which {MOST_USERS} have a place",
+                found.users().0
+            ));
         }
         if be32(bytes, 12) as usize != bytes.len() {
             return Err(format!("its blocks have {} bytes, and those of the volume {}", be32(bytes, 12), bytes.len()));
@@ -101,10 +112,31 @@ impl LogSuperblock {
         Ok(found)
     }
 
-    /// That in these bytes, of which one bit is flipped, as its checksum says; and what was wrong. `None` if more is.
+    /// True if it has features, or users, which version 1 has not.
+    fn has_later_fields(&self) -> bool {
+        self.0[OLD_BYTES..OLD_BYTES + 12].iter().any(|byte| *byte != 0) || self.users().0 != 0
+    }
+
+    /// That in these bytes, of which one bit is flipped, as its checksum says, or whose fields do not fit its version; and
+    /// what was wrong. `None` if more is.
     pub fn mended(bytes: &[u8], blocks: u64) -> Option<(LogSuperblock, String)> {
         let said = be32(bytes, SUPERBLOCK_SUM);
         let stored = LogSuperblock(bytes[..SUPERBLOCK_BYTES].into());
+        if head(bytes).is_some_and(|(kind, _)| kind == kind::OLD_SUPERBLOCK) {
+            let mut plain = bytes.to_vec();
+            plain[OLD_BYTES..SUPERBLOCK_BYTES].fill(0);
+            let found = LogSuperblock::read(&plain, blocks).ok().filter(|_| stored.has_later_fields());
+            return found.map(|found| (found, LATER_FIELDS.to_string()));
+        }
+        if stored.users().0 > MOST_USERS && (!stored.has_sums() || stored.checksum() == said) {
+            let mut one = bytes.to_vec();
+            put_be32(&mut one, 64, 1);
+            let mut made = LogSuperblock(one[..SUPERBLOCK_BYTES].into());
+            made.sum();
+            one[..SUPERBLOCK_BYTES].copy_from_slice(made.bytes());
+            let why = format!("it is the log of {} file systems", stored.users().0);
+            return LogSuperblock::read(&one, blocks).ok().map(|found| (found, why));
+        }
         // Without checksums the field is zero, and so is their type.
         if said == 0 && bytes[80] == 0 {
             let mut plain = bytes.to_vec();
@@ -569,6 +601,30 @@ mod tests {
 
     const DIALECTS: [u32; 5] =
         [0, feature::WIDE, feature::WIDE | feature::SUMS_V3, feature::SUMS_V3, feature::WIDE | feature::SUMS_V2];
+
+    #[test]
+    fn fields_that_do_not_fit_the_version_of_a_superblock_are_told_and_cost_no_record() {
+        for features in [0, feature::SUMS_V3] {
+            let mut right = LogSuperblock::new(1024, 1000, features, [7; 16]);
+            right.set_start(5, 30);
+            let mut wrong = right.clone();
+            put_be32(&mut wrong.0, 64, 4_181_113_953);
+            wrong.sum();
+            assert!(LogSuperblock::read(&wrong.0, 1000).is_err());
+            assert_eq!(LogSuperblock::mended(&wrong.0, 1000).unwrap().0, right);
+        }
+        let mut old = LogSuperblock::new(1024, 1000, 0, [0; 16]);
+        old.set_start(5, 30);
+        put_be32(&mut old.0, 4, kind::OLD_SUPERBLOCK);
+        put_be32(&mut old.0, 64, 0);
+        assert_eq!(LogSuperblock::read(&old.0, 1000), Ok(old.clone()));
+        for at in [36, 40, 44, 64] {
+            let mut wrong = old.clone();
+            put_be32(&mut wrong.0, at, 1);
+            assert!(LogSuperblock::read(&wrong.0, 1000).is_err(), "byte {at}");
+            assert_eq!(LogSuperblock::mended(&wrong.0, 1000).unwrap().0, old, "byte {at}");
+        }
+    }
 
     #[test]
     fn records_are_read_as_they_were_written_in_every_dialect() {

@@ -127,7 +127,7 @@ impl Ext {
 }
 
 fn mended_superblock(why: &str) -> Damage {
-    let repair = "it is flipped back, as the checksum says: nothing is lost".to_string();
+    let repair = "its other fields say what is right: nothing is lost".to_string();
     Damage { what: damaged("the journal's superblock", why).to_string(), repair }
 }
 

@@ -17,6 +17,8 @@ use crate::fs::volume::{FileKind, VolumeError};
 const LEAST_EXTRA: usize = 4;
 /// The place of an inode's fragment, which no volume has.
 const FRAGMENT: usize = 112;
+/// Bytes of the map that hold a device's number, in an old and a new form, and two that programs leave as they are.
+const DEVICE_NUMBERS: usize = 16;
 const BLOCKS_HIGH: usize = 116;
 const ATTRIBUTES_HIGH: usize = 118;
 
@@ -105,7 +107,7 @@ impl Check<'_> {
         let has_sum = stored.checksum(number, sums).is_none_or(|sum| sum == stored.said_checksum());
         // (The inode of bad blocks has a map, but no mode: `uses`.)
         if is_reserved && (stored.mode() == 0 || stored.links() == 0) {
-            return Ok(());
+            return self.check_unused_reserved(number, stored);
         }
         if stored.links() == 0 && !self.orphans.contains(&number) {
             return self.check_free_inode(number, stored, has_sum);
@@ -157,6 +159,16 @@ impl Check<'_> {
             self.walk.files.insert(number, FileEntry { kind, links: inode.links() });
         }
         Ok(())
+    }
+
+    /// A reserved inode that is no file has no flag of one.
+    fn check_unused_reserved(&mut self, number: u32, mut inode: Inode) -> Result<(), VolumeError> {
+        if !inode.has(flag::CASEFOLD) {
+            return Ok(());
+        }
+        self.found(format!("inode {number} is reserved, and has the flag of a directory"), "the flag is cleared");
+        inode.set_flags(inode.flags() & !flag::CASEFOLD);
+        self.put_inode(number, &inode)
     }
 
     /// An inode without links has the time of its deletion, which is no inode's number: the list of orphans keeps
@@ -213,11 +225,8 @@ impl Check<'_> {
         }
         self.unused_fields(number, inode);
         self.flags(number, kind, inode);
-        let is_special = !matches!(kind, FileKind::Regular | FileKind::Directory | FileKind::Symlink);
-        if is_special && inode.size() != 0 {
-            let what = format!("inode {number} is a {kind:?} of {} bytes", inode.size());
-            self.found(what, "its size is set to 0");
-            inode.set_size(0);
+        if !matches!(kind, FileKind::Regular | FileKind::Directory | FileKind::Symlink) {
+            self.special_fields(number, kind, inode);
         }
         if kind == FileKind::Directory && number != ROOT && le32(inode.bytes(), 108) != 0 {
             let what = format!("inode {number} is a directory of {} bytes", inode.size());
@@ -225,6 +234,22 @@ impl Check<'_> {
             inode.set_size(inode.size() & u64::from(u32::MAX));
         }
         Fields::File(kind)
+    }
+
+    /// Mends the fields of a device or the like, which has no bytes and no map.
+    fn special_fields(&mut self, number: u32, kind: FileKind, inode: &mut Inode) {
+        if inode.size() != 0 {
+            let what = format!("inode {number} is a {kind:?} of {} bytes", inode.size());
+            self.found(what, "its size is set to 0");
+            inode.set_size(0);
+        }
+        // Older kernels left blocks there, but none set these flags of a device.
+        let is_flagged = inode.has(flag::IMMUTABLE) || inode.has(flag::APPEND_ONLY);
+        if is_flagged && inode.map()[DEVICE_NUMBERS..].iter().any(|byte| *byte != 0) {
+            let what = format!("inode {number} is a {kind:?} that never changes, and has blocks");
+            self.found(what, "all of its map but the device's number is cleared");
+            inode.map_mut()[DEVICE_NUMBERS..].fill(0);
+        }
     }
 
     /// True if the mode of an inode is that of a device or the like, and the first block of its map begins with its `.` and

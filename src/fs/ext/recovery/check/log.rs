@@ -386,6 +386,7 @@ impl Check<'_> {
         inode.kind() == Some(FileKind::Regular)
             && inode.links() > 0
             && inode.deleted() == 0
+            && !inode.has(flag::ENCRYPTED)
             && inode.size().is_multiple_of(self.ext.shape.block_bytes as u64)
             && sum.is_none_or(|sum| sum == inode.said_checksum())
     }
