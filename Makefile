@@ -99,7 +99,7 @@ site-tools:
 # for layouts and captures, NBD clients, and other users of disks.
 needs:
 	@scripts/needs fio chromium debugfs:e2fsprogs mkfs.xfs:xfsprogs mkfs.btrfs:btrfs-progs \
-	    nbdinfo:libnbd-bin nbdsh:python3-libnbd nbdkit qemu-img:qemu-utils git fusermount3:fuse3 setfattr:attr setfacl:acl python3 python3.ensurepip:python3-venv
+	    nbdinfo:libnbd-bin nbdsh:python3-libnbd nbdkit qemu-img:qemu-utils git fusermount3:fuse3 setfattr:attr setfacl:acl python3 python3.ensurepip:python3-venv valgrind
 
 # The program alone: the demo uses no other part, such as the Python package.
 demo:
@@ -122,6 +122,7 @@ test: needs check
 	cargo test --workspace --locked
 	cargo test -p flashpath --locked --features checked-gates --test checked_gates
 	cargo test -p flashpath --locked --features checked-slots --lib ring_models
+	scripts/instructions
 	@if [ -s "$$SKIPPED_TESTS" ]; then cat "$$SKIPPED_TESTS"; else echo "no test was skipped"; fi
 
 check:

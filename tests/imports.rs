@@ -35,7 +35,7 @@ struct Front {
     crates: &'static [&'static str],
 }
 
-const FRONTS: [Front; 10] = [
+const FRONTS: [Front; 11] = [
     Front { root: "crates/kernel/src/lib.rs", rooms: None, crates: &[] },
     Front { root: "crates/nvm/src/lib.rs", rooms: None, crates: &[] },
     Front { root: "crates/vmm/src/lib.rs", rooms: None, crates: &[] },
@@ -47,6 +47,11 @@ const FRONTS: [Front; 10] = [
         crates: &["flashpath_kernel", "flashpath_sweep"],
     },
     Front { root: "crates/environment/src/lib.rs", rooms: Some(&["report"]), crates: &[] },
+    Front {
+        root: "crates/instructions/src/lib.rs",
+        rooms: Some(&["device", "run", "workload"]),
+        crates: &["flashpath_nbd"],
+    },
     Front {
         root: "crates/sweep/src/lib.rs",
         rooms: Some(&["report", "run", "workload"]),

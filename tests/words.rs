@@ -8,7 +8,7 @@ use syn::visit::{self, Visit};
 
 /// The maximum share of doc lines, in percent, that open with a question word, for each room. A room that is finished
 /// has 1; a limit may only shrink.
-const OPENERS: [(&str, u32); 20] = [
+const OPENERS: [(&str, u32); 21] = [
     ("src", 1),
     ("src/device", 1),
     ("src/expression", 1),
@@ -22,6 +22,7 @@ const OPENERS: [(&str, u32); 20] = [
     ("crates/cli", 1),
     ("crates/environment", 1),
     ("crates/fuse", 1),
+    ("crates/instructions", 0),
     ("crates/kernel", 1),
     ("crates/nbd", 1),
     ("crates/nvm", 0),
