@@ -49,9 +49,8 @@ struct Killed {
 fn killed(data: &'static str, place: Place, seed: u64) -> Killed {
     let mut random = Random::new(seed, "unclean volumes of ext");
     let (power, settings) = (Power::new(), settings(data, place, seed));
-    let mut made = None;
-    // A log with some transactions.
-    while made.is_none() {
+    // A log with some transactions. Nothing that the last commit covers is home: the volume without it is that of before.
+    loop {
         let disks = Disks::new(&power, place);
         let volume = settings.create(disks.media(), &mounting()).unwrap();
         let mut promised = Promised::default();
@@ -63,35 +62,27 @@ fn killed(data: &'static str, place: Place, seed: u64) -> Killed {
         drop(volume);
         disks.lose_power(&mut random);
         power.restore();
-        let transactions = match place {
-            // Nothing that the last commit covers is home: the volume without it is that of before.
-            Place::Memory => {
-                let cut = copied(&disks);
-                cut_memory(&cut);
-                let is_volume = catch_unwind(AssertUnwindSafe(|| tree_of(&cut, &settings))).is_ok();
-                if is_volume { 10 } else { 0 }
-            }
-            _ => {
-                let log = OnDisk::of(&disks);
-                log.last().map_or(0, |last| last - log.begins().0)
-            }
-        };
-        made = (transactions > 5).then_some((disks, promised));
-    }
-    let (disks, promised) = made.expect("it is made");
-    let whole = tree_of(&disks, &settings);
-    let cut = copied(&disks);
-    match place {
-        Place::Memory => cut_memory(&cut),
-        _ => {
-            let log = OnDisk::of(&cut);
-            let last = log.last().unwrap();
-            let commit = log.records().into_iter().find(|it| (it.kind, it.transaction) == (COMMIT, last)).unwrap();
-            log.change(commit.block, |bytes| bytes.fill(0));
+        let whole = tree_of(&disks, &settings);
+        if let Some(cut) = without_last_commit(&disks, place)
+            && let Ok(cut) = catch_unwind(AssertUnwindSafe(|| tree_of(&cut, &settings)))
+        {
+            return Killed { disks, settings, data, place, promised, whole, cut };
         }
     }
-    let cut = tree_of(&cut, &settings);
-    Killed { disks, settings, data, place, promised, whole, cut }
+}
+
+/// The same volume with a log whose last commit is gone. `None` if it has few transactions.
+fn without_last_commit(disks: &Disks, place: Place) -> Option<Disks> {
+    let cut = copied(disks);
+    if place == Place::Memory {
+        cut_memory(&cut);
+        return Some(cut);
+    }
+    let log = OnDisk::of(&cut);
+    let last = log.last().filter(|last| last - log.begins().0 > 5)?;
+    let commit = log.records().into_iter().find(|it| (it.kind, it.transaction) == (COMMIT, last)).unwrap();
+    log.change(commit.block, |bytes| bytes.fill(0));
+    Some(cut)
 }
 
 fn tree_of(disks: &Disks, settings: &ExtSettings) -> Tree {

@@ -312,6 +312,23 @@ impl<T: Timing> Nand<T> {
         at: Time,
         moved: impl FnMut(LogicalPage, PhysicalPage),
     ) -> Result<Time, NandError> {
+        self.check_copy((from, pages), to, cause)?;
+        // Most drives need neither, and two checks a page cost a tenth of a copy.
+        Ok(if self.versions.is_none() && self.spare.all_origins_follow() {
+            self.copy_checked::<true>((from, pages), to, cause, at, moved)
+        } else {
+            self.copy_checked::<false>((from, pages), to, cause, at, moved)
+        })
+    }
+
+    /// Checks the places of a copy, and counts what was copied for another cause before.
+    #[inline]
+    fn check_copy(
+        &mut self,
+        (from, pages): (PhysicalPage, u64),
+        to: PhysicalPage,
+        cause: Cause,
+    ) -> Result<(), NandError> {
         debug_assert!(pages != 0, "a copy has at least one page");
         let (source, target) = (self.geometry.block_of(from), self.geometry.block_of(to));
         let last = self.geometry.page_in_block(from) + pages.checked_ilog2().unwrap_or(0);
@@ -329,12 +346,33 @@ impl<T: Timing> Nand<T> {
             self.count_uncounted();
             self.uncounted.cause = cause;
         }
-        // Most drives need neither, and two checks a page cost a tenth of a copy.
-        Ok(if self.versions.is_none() && self.spare.all_origins_follow() {
-            self.copy_checked::<true>((from, pages), to, cause, at, moved)
-        } else {
-            self.copy_checked::<false>((from, pages), to, cause, at, moved)
-        })
+        Ok(())
+    }
+
+    /// [`Nand::copy`] of one page. Returns its logical page and the completion time. With several planes each page goes to
+    /// another block, and what a run sets up costs more than the copy of a page.
+    #[inline]
+    pub fn copy_page(
+        &mut self,
+        from: PhysicalPage,
+        to: PhysicalPage,
+        cause: Cause,
+        at: Time,
+    ) -> Result<(LogicalPage, Time), NandError> {
+        self.check_copy((from, 1), to, cause)?;
+        let (source, target) = (self.geometry.block_of(from), self.geometry.block_of(to));
+        let is_plain = self.versions.is_none() && self.spare.all_origins_follow();
+        let spare = if is_plain { self.spare.copy::<true>(from, to) } else { self.spare.copy::<false>(from, to) };
+        if let Some(versions) = self.versions.as_mut() {
+            let version = versions[from.0 as usize];
+            versions[to.0 as usize] = Version { copies: version.copies + 1, ..version };
+        }
+        debug_assert!(!spare.is_filler(), "nobody copies a filler, whose class is another's");
+        self.uncounted.copies.add(spare, 1);
+        self.next_page[target.index()] += 1;
+        let purpose = Purpose::of_cause(cause);
+        let read = self.timing.read(source, purpose, at);
+        Ok((spare.logical_page(), self.timing.program(target, purpose, read).max(at)))
     }
 
     /// [`Nand::copy`] after its checks. `PLAIN`: without versions and origins of pages' own.

@@ -177,7 +177,7 @@ impl Default for Classes {
 impl Classes {
     /// Adds pages with the class of this one.
     #[inline]
-    fn add(&mut self, spare: Spare, pages: u32) {
+    pub fn add(&mut self, spare: Spare, pages: u32) {
         self.0[usize::from(spare.class()) % self.0.len()] += pages;
     }
 

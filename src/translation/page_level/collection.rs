@@ -196,19 +196,20 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
             let mut left = self.valid.take_word(word);
             while left != 0 {
                 let (to, room) = self.copy_run(stream, cause, left.count_ones())?;
-                let map = &mut self.map;
-                let moved = |page, to| map.record_move(page, to);
                 // With several planes every run is one page: known here, it costs half as much.
                 let programmed = if room == 1 {
                     let page = PhysicalPage(from.0 + left.trailing_zeros());
                     left &= left - 1;
                     self.valid.set(to);
-                    self.nand.copy((page, 1), to, cause, at, moved)?
+                    let (owner, programmed) = self.nand.copy_page(page, to, cause, at)?;
+                    self.map.record_move(owner, to);
+                    programmed
                 } else {
                     let pages = lowest_bits(left, room);
                     left &= !pages;
                     self.valid.set_run(to, room);
-                    self.nand.copy((from, pages), to, cause, at, moved)?
+                    let map = &mut self.map;
+                    self.nand.copy((from, pages), to, cause, at, |page, to| map.record_move(page, to))?
                 };
                 *copies += u64::from(room);
                 done = done.max(programmed);
