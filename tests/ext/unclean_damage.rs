@@ -120,8 +120,10 @@ fn flip(killed: &Killed, disks: &Disks, random: &mut Random) -> String {
         change_memory(disks, contents);
         return format!("byte {at} of the memory, bit {bit:#x}");
     }
-    let log = OnDisk::of(disks);
-    let records = log.records();
+    // After a flip in its superblock the log is not found any more.
+    let sound = OnDisk::of(&killed.disks);
+    let records = sound.records();
+    let log = OnDisk { blocks: sound.blocks, ..OnDisk::of(disks) };
     let (block, at) = match random.below(8) {
         0 => (log.blocks[0], random.below(1024)),
         1 | 2 => (log.blocks[random.below(log.blocks.len() as u64) as usize], random.below(BLOCK as u64)),
@@ -296,7 +298,9 @@ fn flips_in_unclean_logs_are_told_or_lose_nothing_and_are_repaired() {
         match outcome {
             Ok(outcome) => *outcomes.entry(outcome).or_default() += 1,
             Err(why) => {
-                failures.push(format!("EXT_LOG_DAMAGE_SEED={round}, data={data}, {place:?}: {done:?}:\n    {why}"))
+                failures.push(format!("EXT_LOG_DAMAGE_SEED={round}, data={data}, {place:?}: {done:?}:\n    {why}"));
+                // A campaign may be stopped.
+                eprintln!("{}", failures[failures.len() - 1]);
             }
         }
         if failures.len() == MOST_FAILURES {
