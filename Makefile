@@ -25,16 +25,17 @@ VOLUME_CASES ?= 2000
 EXT_CALLS ?= 1000000
 EXT_IMAGE_FILES ?= 40000
 
-.PHONY: help demo test check bench bench-paced results fuzz crash build needs zoned-guest qemu-journal programs install \
+.PHONY: help demo test check bench bench-drives bench-paced results fuzz crash build needs zoned-guest qemu-journal programs install \
     install-files package site site-tools container-steps demo-in-clean-root
 
 help:
 	@echo "make demo    run the sample trace on several paths: a table, and a page in demo/report.html"
 	@echo "make test    all tests"
 	@echo "make check   format, lints, import table"
-	@echo "make bench   benchmarks, each figure beside its bound and its peer"
+	@echo "make bench   benchmarks, each figure beside its bound and its peer; docs/speed.json, and the pages that state its figures"
+	@echo "make bench-drives  of these, drives of several sizes and numbers of planes beside a bare loop (ten minutes)"
 	@echo "make bench-paced  sfs beside ext4 and btrfs on a drive at its own speed (one hour)"
-	@echo "make results reproduce the papers' figures (docs/results.md, VMA_SCALE=$(VMA_SCALE), SFS_SCALE=$(SFS_SCALE), ZNS_SCALE=$(ZNS_SCALE), EXT_SCALE=$(EXT_SCALE), NVM_SCALE=$(NVM_SCALE), PLACEMENT_SCALE=$(PLACEMENT_SCALE)), and docs/theory-and-speed.md"
+	@echo "make results reproduce the papers' figures (docs/results.md, VMA_SCALE=$(VMA_SCALE), SFS_SCALE=$(SFS_SCALE), ZNS_SCALE=$(ZNS_SCALE), EXT_SCALE=$(EXT_SCALE), NVM_SCALE=$(NVM_SCALE), PLACEMENT_SCALE=$(PLACEMENT_SCALE)), and docs/theory.md"
 	@echo "make fuzz    fuzz every parser, SECONDS_OF_FUZZING=$(SECONDS_OF_FUZZING) each (needs a nightly toolchain)"
 	@echo "make programs  run real programs on a mounted volume, FILE_SYSTEM=$(FILE_SYSTEM), each with a check of its own data"
 	@echo "make crash   cut the power of every translation layer, dm-zoned, sfs and ext at random operations, SEEDS=$(SEEDS) times each;"
@@ -142,6 +143,10 @@ bench: needs build
 	@scripts/needs fio bindfs python3
 	scripts/bench-mount
 
+# The page-level layer beside the bare loop: a part of docs/speed.json.
+bench-drives:
+	cargo bench --locked --bench speed -- drives
+
 # sfs beside the kernel's file systems on a drive at its own speed: an hour.
 bench-paced: build
 	@scripts/needs fio python3 mkfs.btrfs:btrfs-progs mkfs.ext4:e2fsprogs
@@ -161,7 +166,7 @@ results: build
 	$(FLASHPATH) reproduce --from target/traces/placement.json --json docs/results/placement.json --markdown docs/results/placement.md >/dev/null
 	$(FLASHPATH) reproduce --from target/traces/vma.json --from target/traces/sfs.json --from target/traces/zns-journal.json \
 	    --from target/traces/nvm.json --from target/traces/ext.json --json docs/results.json --markdown docs/results.md >/dev/null
-	@scripts/theory-and-speed
+	@scripts/theory
 
 fuzz:
 	@scripts/fuzz $(SECONDS_OF_FUZZING)

@@ -32,13 +32,14 @@
 //!
 //! [`run::Path::read_with`] takes stations of the caller's; the crate in `examples/plugin` adds policies and a layer.
 //!
-//! [`units`], [`time`], [`task`], [`label`], [`random`], [`crc`] and [`expression`] are shared by all rooms.
+//! [`units`], [`time`], [`task`], [`label`], [`random`], [`crc`], [`tables`] and [`expression`] are shared by all rooms.
 //! `tests/imports.rs` holds and checks the table of allowed imports.
 
 pub mod crc;
 pub mod expression;
 pub mod label;
 pub mod random;
+pub mod tables;
 pub mod task;
 pub mod time;
 pub mod units;

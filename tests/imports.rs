@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// Modules that all rooms share; they import only each other.
-const SHARED: [&str; 7] = ["crc", "expression", "label", "random", "task", "time", "units"];
+const SHARED: [&str; 8] = ["crc", "expression", "label", "random", "tables", "task", "time", "units"];
 
 /// Each room, and the rooms it may import besides the shared modules and itself.
 const ROOMS: [(&str, &[&str]); 7] = [

@@ -1,100 +1,172 @@
 //! The bound of a simulated host write: a bare counting loop with only a map, valid counts and victims by valid count.
+//!
+//! It knows its next pages as the engine does, prefetches what they touch, and has its tables in huge pages.
 
 use crate::measure::cpu_seconds;
-use crate::{EXPORTED_PAGES, PAGES, PAGES_PER_BLOCK};
+use flashpath::tables::{filled, prefetch};
 use std::hint::black_box;
 
-/// Fills the exported pages in order, then writes at random. Returns the random writes per second and their programs.
-pub fn bare_loop(writes: u64) -> (f64, u64) {
-    let blocks = (PAGES / PAGES_PER_BLOCK) as usize;
-    let mut map = vec![u32::MAX; EXPORTED_PAGES as usize];
-    let mut owner = vec![u32::MAX; PAGES as usize];
-    let mut valid = vec![0u32; blocks];
-    let mut previous = vec![u32::MAX; blocks + PAGES_PER_BLOCK as usize + 1];
-    let mut next: Vec<u32> = (0..previous.len() as u32).collect();
-    previous.copy_from_slice(&next);
-    let mut listed = vec![false; blocks];
-    let mut free: Vec<u32> = (1..blocks as u32).rev().collect();
-    let (mut at, mut end) = (0u32, PAGES_PER_BLOCK);
-    let mut lowest = PAGES_PER_BLOCK;
-    let mut programs = 0u64;
+/// Pages of an erase block.
+pub const PAGES_PER_BLOCK: u32 = 256;
+
+/// The number of writes whose map entry is prefetched, and of those whose old page is looked up.
+const LOOKED_AHEAD: (usize, usize) = (16, 8);
+const BATCH: usize = 1024;
+
+/// The tables of the loop.
+struct Loop {
+    map: Vec<u32>,
+    owner: Vec<u32>,
+    valid: Vec<u32>,
+    previous: Vec<u32>,
+    next: Vec<u32>,
+    listed: Vec<bool>,
+    free: Vec<u32>,
+    at: u32,
+    end: u32,
+    lowest: u32,
+}
+
+/// Fills the exported pages, nine in ten of `pages`, in order; writes `before` pages at random, and then `writes`.
+/// Returns the last writes per CPU-second.
+pub fn bare_loop(pages: u32, before: u64, writes: u64) -> f64 {
+    let exported = pages / 10 * 9;
+    let mut drive = Loop::new(pages, exported);
+    (0..exported).for_each(|page| drive.write(page));
     let mut random = 88172645463325252u64;
-    let mut started = 0.0;
-    let fill = u64::from(EXPORTED_PAGES);
-    for write in 0..fill + writes {
-        let page = if write < fill {
-            write as u32
-        } else {
-            if write == fill {
-                started = cpu_seconds();
-                programs = 0;
+    drive.write_at_random(before, exported, &mut random);
+    let started = cpu_seconds();
+    drive.write_at_random(writes, exported, &mut random);
+    let seconds = cpu_seconds() - started;
+    black_box(&drive.map);
+    writes as f64 / seconds
+}
+
+impl Loop {
+    fn new(pages: u32, exported: u32) -> Loop {
+        let blocks = pages / PAGES_PER_BLOCK;
+        let previous: Vec<u32> = (0..blocks + PAGES_PER_BLOCK + 1).collect();
+        Loop {
+            map: filled(u32::MAX, exported as usize),
+            owner: filled(u32::MAX, pages as usize),
+            valid: vec![0; blocks as usize],
+            next: previous.clone(),
+            previous,
+            listed: vec![false; blocks as usize],
+            free: (1..blocks).rev().collect(),
+            at: 0,
+            end: PAGES_PER_BLOCK,
+            lowest: PAGES_PER_BLOCK,
+        }
+    }
+
+    fn write_at_random(&mut self, writes: u64, exported: u32, random: &mut u64) {
+        let (entries, old) = LOOKED_AHEAD;
+        let mut batch = [0u32; BATCH];
+        let mut left = writes as usize;
+        while left > 0 {
+            let batch = &mut batch[..left.min(BATCH)];
+            left -= batch.len();
+            for page in batch.iter_mut() {
+                *random ^= *random << 13;
+                *random ^= *random >> 7;
+                *random ^= *random << 17;
+                *page = (((*random >> 32) * u64::from(exported)) >> 32) as u32;
             }
-            random ^= random << 13;
-            random ^= random >> 7;
-            random ^= random << 17;
-            (((random >> 32) * u64::from(EXPORTED_PAGES)) >> 32) as u32
-        };
-        while at == end {
-            let full = end / PAGES_PER_BLOCK - 1;
-            if !listed[full as usize] {
-                let head = blocks as u32 + valid[full as usize];
-                link(&mut previous, &mut next, head, full);
-                listed[full as usize] = true;
-                lowest = lowest.min(valid[full as usize]);
-            }
-            let open = free.pop().expect("a block is kept free");
-            (at, end) = (open * PAGES_PER_BLOCK, (open + 1) * PAGES_PER_BLOCK);
-            if free.is_empty() {
-                while next[blocks + lowest as usize] == blocks as u32 + lowest {
-                    lowest += 1;
+            batch.iter().take(entries).for_each(|&page| prefetch(&self.map, page as usize));
+            for index in 0..batch.len() {
+                if let Some(&page) = batch.get(index + entries) {
+                    prefetch(&self.map, page as usize);
                 }
-                let victim = next[blocks + lowest as usize];
-                unlink(&mut previous, &mut next, victim);
-                listed[victim as usize] = false;
-                for old in victim * PAGES_PER_BLOCK..(victim + 1) * PAGES_PER_BLOCK {
-                    let page = owner[old as usize];
-                    if map[page as usize] == old {
-                        owner[at as usize] = page;
-                        map[page as usize] = at;
-                        at += 1;
-                        programs += 1;
-                    }
+                if let Some(&page) = batch.get(index + old) {
+                    let block = (self.map[page as usize] / PAGES_PER_BLOCK) as usize;
+                    prefetch(&self.valid, block);
+                    prefetch(&self.previous, block);
+                    prefetch(&self.next, block);
                 }
-                valid[open as usize] = valid[victim as usize];
-                valid[victim as usize] = 0;
-                free.push(victim);
+                self.write(batch[index]);
             }
         }
-        let old = map[page as usize];
+    }
+
+    #[inline(always)]
+    fn write(&mut self, page: u32) {
+        while self.at == self.end {
+            self.take_block();
+        }
+        let old = self.map[page as usize];
         if old != u32::MAX {
             let block = (old / PAGES_PER_BLOCK) as usize;
-            valid[block] -= 1;
-            if listed[block] {
-                unlink(&mut previous, &mut next, block as u32);
-                link(&mut previous, &mut next, blocks as u32 + valid[block], block as u32);
-                lowest = lowest.min(valid[block]);
+            self.valid[block] -= 1;
+            if self.listed[block] {
+                self.unlink(block as u32);
+                self.link(block as u32);
             }
         }
-        map[page as usize] = at;
-        owner[at as usize] = page;
-        valid[(at / PAGES_PER_BLOCK) as usize] += 1;
-        at += 1;
-        programs += 1;
+        self.map[page as usize] = self.at;
+        self.owner[self.at as usize] = page;
+        self.valid[(self.at / PAGES_PER_BLOCK) as usize] += 1;
+        self.at += 1;
     }
-    black_box(&map);
-    (writes as f64 / (cpu_seconds() - started), programs)
-}
 
-fn unlink(previous: &mut [u32], next: &mut [u32], block: u32) {
-    let (before, after) = (previous[block as usize], next[block as usize]);
-    next[before as usize] = after;
-    previous[after as usize] = before;
-}
+    /// Opens a block; of the last free one, the first pages are copies of a victim's.
+    fn take_block(&mut self) {
+        let full = self.end / PAGES_PER_BLOCK - 1;
+        if !self.listed[full as usize] {
+            self.link(full);
+            self.listed[full as usize] = true;
+        }
+        let open = self.free.pop().expect("a block is kept free");
+        (self.at, self.end) = (open * PAGES_PER_BLOCK, (open + 1) * PAGES_PER_BLOCK);
+        if self.free.is_empty() {
+            let victim = self.victim();
+            let pages = victim * PAGES_PER_BLOCK..(victim + 1) * PAGES_PER_BLOCK;
+            for old in pages.clone() {
+                let ahead = old + LOOKED_AHEAD.0 as u32;
+                if ahead < pages.end {
+                    prefetch(&self.map, self.owner[ahead as usize] as usize);
+                }
+                let page = self.owner[old as usize];
+                if self.map[page as usize] == old {
+                    self.owner[self.at as usize] = page;
+                    self.map[page as usize] = self.at;
+                    self.at += 1;
+                }
+            }
+            self.valid[open as usize] = self.valid[victim as usize];
+            self.valid[victim as usize] = 0;
+            self.free.push(victim);
+        }
+    }
 
-fn link(previous: &mut [u32], next: &mut [u32], head: u32, block: u32) {
-    let first = next[head as usize];
-    next[head as usize] = block;
-    previous[first as usize] = block;
-    previous[block as usize] = head;
-    next[block as usize] = first;
+    fn victim(&mut self) -> u32 {
+        let blocks = self.valid.len() as u32;
+        while self.next[(blocks + self.lowest) as usize] == blocks + self.lowest {
+            self.lowest += 1;
+        }
+        let victim = self.next[(blocks + self.lowest) as usize];
+        self.unlink(victim);
+        self.listed[victim as usize] = false;
+        victim
+    }
+
+    #[inline]
+    fn unlink(&mut self, block: u32) {
+        let (before, after) = (self.previous[block as usize], self.next[block as usize]);
+        self.next[before as usize] = after;
+        self.previous[after as usize] = before;
+    }
+
+    /// Appends a block to the list of its number of valid pages.
+    #[inline]
+    fn link(&mut self, block: u32) {
+        let valid = self.valid[block as usize];
+        let head = self.valid.len() as u32 + valid;
+        let first = self.next[head as usize];
+        self.next[head as usize] = block;
+        self.previous[first as usize] = block;
+        self.previous[block as usize] = head;
+        self.next[block as usize] = first;
+        self.lowest = self.lowest.min(valid);
+    }
 }

@@ -1,15 +1,16 @@
 //! The other layers beside the page-level one: their speed without and with pathological merging, their write
 //! amplification with it, and the growth of the cost of a merge or a collection with the drive.
 
-use crate::measure::{Measured, generated, measured, median};
+use crate::figures::LayerRow;
+use crate::measure::{Measured, generated, measured};
 use crate::mixed::mixed;
+use crate::taking::{rounds, spread};
 use flashpath::workload::Workload;
 
 /// A layer, and the workload that suits it.
 struct Layer {
     name: &'static str,
     work: &'static str,
-    why: &'static str,
     workload: fn(u64) -> Box<dyn Workload>,
 }
 
@@ -17,21 +18,21 @@ const HOT: &str = "hotcold:r=0.02,f=0.98,writes=1x";
 
 const LAYERS: [Layer; 3] = [
     Layer {
+        // The entries of the hot 2 % of the pages, 19 K, are in its table of 64 K.
         name: "dftl",
         work: HOT,
-        why: "the entries of the hot 2 % of the pages, 19 K, are in its table of 64 K",
         workload: |bytes| generated(HOT, bytes),
     },
     Layer {
+        // A block is overwritten whole, by a switch merge, before its random pages are merged.
         name: "fast",
         work: "sequential, 5 % zipf:theta=1.2 among it",
-        why: "a block is overwritten whole, by a switch merge, before its random pages are merged",
         workload: |bytes| mixed(0.05, bytes),
     },
     Layer {
+        // The hot pages' entries are in its RAM, and each superblock of 32 blocks has 3 spare ones for its share of them.
         name: "superblock",
         work: HOT,
-        why: "the hot pages' entries are in its RAM, and each superblock of 32 blocks has 3 spare ones for its share of them",
         workload: |bytes| generated(HOT, bytes),
     },
 ];
@@ -45,14 +46,6 @@ const UNIFORM: &str = "uniform:writes=0.7x";
 const BEFORE_COUNTING: f64 = 0.5;
 const GROWING: [&str; 4] = ["page", "dftl", "fast", "superblock"];
 
-/// The results of one round.
-pub struct Round {
-    /// The layer and `page` on the layer's own workload.
-    own: Vec<[Measured; 2]>,
-    /// Uniform writes on the smaller drive and the larger one.
-    uniform: Vec<[Measured; 2]>,
-}
-
 fn path_of_size(layer: &str, gib: u64) -> String {
     let cached = match layer {
         "dftl" => format!(":table={}", 4096 * gib),
@@ -62,60 +55,55 @@ fn path_of_size(layer: &str, gib: u64) -> String {
     format!("{layer}{cached}/nand:size={gib}G,timing=off")
 }
 
-/// Measures everything once.
-pub fn round() -> Round {
-    let own = LAYERS
-        .iter()
-        .map(|layer| [layer.name, "page"].map(|name| measured(&format!("{name}/{DRIVE}"), &layer.workload, None)));
-    let uniform = GROWING.iter().map(|layer| {
-        SIZES.map(|gib| measured(&path_of_size(layer, gib), &|bytes| generated(UNIFORM, bytes), Some(BEFORE_COUNTING)))
+/// Each layer on its own workload, and all on uniform writes.
+pub fn rows(most_rounds: usize) -> Vec<LayerRow> {
+    let (found, rounds) = rounds(most_rounds, || {
+        eprintln!("layers");
+        round()
     });
-    Round { own: own.collect(), uniform: uniform.collect() }
+    (0..found[0].len())
+        .map(|at| {
+            let over = |of: &dyn Fn(&Run) -> f64| spread(found.iter().map(|runs| of(&runs[at])).collect());
+            let Run { path, layer, workload, of, .. } = &found[0][at];
+            LayerRow {
+                path: path.clone(),
+                layer: layer.to_string(),
+                workload: workload.to_string(),
+                writes_per_second: over(&|run| run.of.writes_per_second),
+                of_page: over(&|run| run.of.writes_per_second / run.page.writes_per_second),
+                ns_per_program: over(&|run| run.of.ns_per_program),
+                write_amplification: of.amplification,
+                rounds,
+            }
+        })
+        .collect()
 }
 
-/// The medians of the rounds, as three tables.
-pub fn print(rounds: &[Round]) {
-    let middle = |of: &dyn Fn(&Round) -> f64| median(rounds.iter().map(of).collect());
-    println!("\nlayers on work without pathological merging, 4 GiB filled, host writes per CPU-second\n");
-    println!(
-        "{:<12} {:<42} {:>10} {:>17} {:>10} {:>10} {:>6}",
-        "", "work, 1x", "ours", "bound", "page", "of page's", "WA"
-    );
-    for (at, layer) in LAYERS.iter().enumerate() {
-        let rate = |which: usize| middle(&|round| round.own[at][which].writes_per_second) / 1e6;
-        println!(
-            "{:<12} {:<42} {:>6.2} M/s {:>17} {:>6.2} M/s {:>10.2} {:>6.2}",
-            layer.name,
-            layer.work,
-            rate(0),
-            "at least 1 M/s",
-            rate(1),
-            middle(&|round| round.own[at][0].writes_per_second / round.own[at][1].writes_per_second),
-            middle(&|round| round.own[at][0].amplification),
-        );
+/// A layer on a workload, and `page` on the same.
+struct Run {
+    path: String,
+    layer: &'static str,
+    workload: &'static str,
+    of: Measured,
+    page: Measured,
+}
+
+/// Measures everything once.
+fn round() -> Vec<Run> {
+    let mut runs = Vec::new();
+    for Layer { name, work, workload } in &LAYERS {
+        let [of, page] = [name, "page"].map(|name| measured(&format!("{name}/{DRIVE}"), workload, None));
+        runs.push(Run { path: format!("{name}/{DRIVE}"), layer: name, workload: work, of, page });
     }
-    for layer in &LAYERS {
-        println!("  {}: {}", layer.name, layer.why);
+    for gib in SIZES {
+        let uniform = |layer: &str| {
+            measured(&path_of_size(layer, gib), &|bytes| generated(UNIFORM, bytes), Some(BEFORE_COUNTING))
+        };
+        let page = uniform("page");
+        for layer in GROWING {
+            let of = if layer == "page" { page } else { uniform(layer) };
+            runs.push(Run { path: path_of_size(layer, gib), layer, workload: "uniform", of, page });
+        }
     }
-    println!("\nuniform random writes, where the same layers lose: 0.2x after 0.5x, on {} GiB\n", SIZES[1]);
-    println!("{:<12} {:>12} {:>10} {:>6}", "", "ours", "of page's", "WA");
-    for (at, layer) in GROWING.iter().enumerate() {
-        println!(
-            "{layer:<12} {:>8.2} M/s {:>10.2} {:>6.2}",
-            middle(&|round| round.uniform[at][1].writes_per_second) / 1e6,
-            middle(&|round| round.uniform[at][1].writes_per_second / round.uniform[0][1].writes_per_second),
-            middle(&|round| round.uniform[at][1].amplification),
-        );
-    }
-    println!("\nthe same work on a small and a large drive: nanoseconds of CPU for each page programmed\n");
-    println!("{:<12} {:>9} {:>9} {:>7}   bound", "", "1 GiB", "16 GiB", "ratio");
-    for (at, layer) in GROWING.iter().enumerate() {
-        let cost = |which: usize| middle(&|round| round.uniform[at][which].ns_per_program);
-        println!(
-            "{layer:<12} {:>6.1} ns {:>6.1} ns {:>7.2}   near 1 but for cache misses; 16 if it grew with the drive",
-            cost(0),
-            cost(1),
-            middle(&|round| round.uniform[at][1].ns_per_program / round.uniform[at][0].ns_per_program),
-        );
-    }
+    runs
 }

@@ -1,5 +1,6 @@
 //! Runs a path and measures this thread's CPU time.
 
+use crate::taking::SEED;
 use flashpath::expression::{Amount, parse_term};
 use flashpath::run::{Options, Path, Replay, prepare};
 use flashpath::workload::Workload;
@@ -17,15 +18,9 @@ fn resident_bytes() -> f64 {
     statm.split(' ').nth(1).and_then(|pages| pages.parse::<f64>().ok()).map_or(f64::NAN, |pages| pages * 4096.0)
 }
 
-/// The median.
-pub fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
-}
-
 /// A generator for a device of this size.
 pub fn generated(expression: &str, device_bytes: u64) -> Box<dyn Workload> {
-    generator(&parse_term(expression).expect("a workload"), device_bytes, 1).expect("a generator")
+    generator(&parse_term(expression).expect("a workload"), device_bytes, SEED).expect("a generator")
 }
 
 /// The cost of the counted part of a run, without the fill and the preconditioning.
@@ -37,8 +32,6 @@ pub struct Measured {
     pub ns_per_program: f64,
     /// Pages programmed over pages written.
     pub amplification: f64,
-    /// The same in the steady part.
-    pub steady_amplification: f64,
     /// Memory of the filled drive over its flash pages.
     pub bytes_per_page: f64,
 }
@@ -46,11 +39,11 @@ pub struct Measured {
 /// Runs `workload` for the path's size; counts after `precondition` devices of writes.
 pub fn measured(path: &str, workload: &dyn Fn(u64) -> Box<dyn Workload>, precondition: Option<f64>) -> Measured {
     let path = Path::read(path).expect("a path");
-    let prepared = prepare(&path, 1).expect("a drive");
+    let prepared = prepare(&path, SEED).expect("a drive");
     let mut workload = workload(prepared.exported_bytes());
     let precondition = precondition.map(Amount::Times);
     let replay = Replay::Closed { depth: 32 };
-    let options = Options { fill: true, replay, precondition, ..Options::default() };
+    let options = Options { seed: SEED, fill: true, replay, precondition, ..Options::default() };
     let resident = resident_bytes();
     let (mut started, mut filled) = (None, 0.0f64);
     let outcome = prepared.run(workload.as_mut(), &options, &mut |progress| {
@@ -71,7 +64,6 @@ pub fn measured(path: &str, workload: &dyn Fn(u64) -> Box<dyn Workload>, precond
         writes_per_second: requests as f64 * share / seconds,
         ns_per_program: seconds * 1e9 / (result.flash.programmed_pages as f64 * share),
         amplification: amplification.total.unwrap_or(f64::NAN),
-        steady_amplification: amplification.steady.unwrap_or(f64::NAN),
         bytes_per_page: (filled - resident) / path.drive().expect("a drive").nand.geometry.pages() as f64,
     }
 }

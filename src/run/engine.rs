@@ -20,8 +20,11 @@ const BATCH: usize = 1024;
 /// The size of a large operation, in blocks: few are larger.
 const LARGE_BLOCKS: u64 = 256;
 
-/// The number of operations whose first page is prefetched, so that cache misses overlap.
-const PREFETCHED: usize = 16;
+/// How many operations ahead the map entry of the first page is prefetched, so that cache misses overlap.
+const ENTRIES_AHEAD: usize = 16;
+
+/// How many operations ahead that is prefetched to which the entry leads.
+const OLD_AHEAD: usize = 8;
 
 /// The classes of requests whose latencies are recorded, and their indices.
 const CLASSES: [&str; 2] = ["read", "write"];
@@ -258,9 +261,15 @@ impl<T: Backend> Run<T> {
             if workload.next_batch(&mut batch, wanted)? == 0 {
                 break;
             }
+            for coming in batch.iter().take(ENTRIES_AHEAD) {
+                self.backend.prefetch(coming.offset_bytes);
+            }
             for (index, operation) in batch.iter().enumerate() {
-                if let Some(coming) = batch.get(index + PREFETCHED) {
+                if let Some(coming) = batch.get(index + ENTRIES_AHEAD) {
                     self.backend.prefetch(coming.offset_bytes);
+                }
+                if let Some(coming) = batch.get(index + OLD_AHEAD) {
+                    self.backend.prefetch_old(coming.offset_bytes);
                 }
                 self.serve(operation)?;
             }

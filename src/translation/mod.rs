@@ -10,7 +10,6 @@ mod free_blocks;
 mod frontier;
 mod layer;
 pub mod page_level;
-mod prefetch;
 mod request;
 mod segmented_lru;
 pub mod superblock;
@@ -110,6 +109,9 @@ pub trait Translation: Sized {
 
     /// Prefetches the map entry of `page` into the processor's cache. Changes nothing.
     fn prefetch(&self, page: LogicalPage);
+
+    /// Prefetches what a write of `page` touches through its map entry, which was prefetched before. Changes nothing.
+    fn prefetch_old(&self, _page: LogicalPage) {}
 
     /// The number of pages offered to the host.
     fn exported_pages(&self) -> u64;

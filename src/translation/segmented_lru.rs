@@ -4,7 +4,7 @@
 //! victim is the oldest key on probation (Karedla et al., Computer 27(3), 1994). Without a protected part it is plain
 //! LRU.
 
-use super::prefetch::prefetch;
+use crate::tables::{filled, prefetch};
 
 const NONE: u32 = u32::MAX;
 
@@ -42,7 +42,7 @@ impl SegmentedLru {
         let mut nodes = vec![free; capacity as usize];
         nodes.extend((capacity..capacity + 2).map(|head| Node { previous: head, next: head, ..free }));
         SegmentedLru {
-            slot_of: vec![NONE; keys as usize],
+            slot_of: filled(NONE, keys as usize),
             nodes,
             capacity,
             used: 0,

@@ -1,6 +1,7 @@
 //! Valid pages, those with the newest version of a logical page, as a bitmap.
 
 use crate::device::nand::{EraseBlock, Geometry, PhysicalPage};
+use crate::tables::{advise_huge_pages, prefetch};
 use std::ops::Range;
 
 /// A bit for each physical page; each block starts at a new word.
@@ -16,7 +17,15 @@ impl ValidPages {
     pub fn new(geometry: &Geometry) -> ValidPages {
         let word_bits = geometry.page_bits().min(u64::BITS.trailing_zeros());
         let words_per_block = 1 << (geometry.page_bits() - word_bits);
-        ValidPages { words: vec![0; words_per_block * geometry.blocks as usize], words_per_block, word_bits }
+        let mut words = vec![0; words_per_block * geometry.blocks as usize];
+        advise_huge_pages(&mut words);
+        ValidPages { words, words_per_block, word_bits }
+    }
+
+    /// Prefetches the bit of a page into the processor's cache.
+    #[inline]
+    pub fn prefetch(&self, page: PhysicalPage) {
+        prefetch(&self.words, self.place(page).0);
     }
 
     #[inline]

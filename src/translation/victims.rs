@@ -7,6 +7,7 @@
 use super::victim_policy::{Candidate, VictimChooser, VictimPolicy};
 use crate::device::nand::EraseBlock;
 use crate::random::Random;
+use crate::tables::prefetch;
 
 const UNLISTED: u32 = u32::MAX;
 
@@ -88,6 +89,12 @@ impl Victims {
     /// Invalid pages of a block, candidate or open.
     pub fn invalid(&self, block: EraseBlock) -> u32 {
         self.nodes[block.index()].invalid
+    }
+
+    /// Prefetches the number of invalid pages of a block into the processor's cache.
+    #[inline]
+    pub fn prefetch(&self, block: EraseBlock) {
+        prefetch(&self.nodes, block.index());
     }
 
     #[inline]
@@ -254,6 +261,15 @@ impl Victims {
                 assert!(choice < candidates.len(), "the policy chose candidate {choice} of {}", candidates.len());
                 Some(candidates[choice].block)
             }
+        }
+    }
+
+    /// The block that will most likely be chosen next, if that costs nothing to know. Changes nothing.
+    pub fn likely_next(&self) -> Option<EraseBlock> {
+        match self.policy {
+            VictimPolicy::Fifo => self.first_of(0),
+            VictimPolicy::Greedy => self.first_of(self.fullest).or_else(|| self.first_of(self.fullest.checked_sub(1)?)),
+            _ => None,
         }
     }
 

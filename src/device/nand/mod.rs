@@ -209,6 +209,11 @@ impl<T: Timing> Nand<T> {
         self.spare.get(page).logical_page()
     }
 
+    /// Prefetches the spare areas of a block into the processor's cache. Changes nothing.
+    pub fn prefetch_spare_areas(&self, block: EraseBlock) {
+        self.spare.prefetch(self.geometry.first_page(block), self.geometry.pages_per_block);
+    }
+
     /// Programs `page` with a logical page; returns the completion time.
     ///
     /// Always inlined: most callers know much of the provenance, and a call costs a tenth of a host write.
@@ -329,18 +334,26 @@ impl<T: Timing> Nand<T> {
         to: PhysicalPage,
         cause: Cause,
     ) -> Result<(), NandError> {
-        debug_assert!(pages != 0, "a copy has at least one page");
-        let (source, target) = (self.geometry.block_of(from), self.geometry.block_of(to));
-        let last = self.geometry.page_in_block(from) + pages.checked_ilog2().unwrap_or(0);
-        let programmed = self.next_page[source.index()];
-        if last >= programmed {
-            return Err(NandError::ReadOfErasedPage { block: source.0, page: last, programmed });
-        }
-        debug_assert_ne!(source, target, "a block that is collected takes no copies");
+        self.check_source((from, pages), cause)?;
+        let target = self.geometry.block_of(to);
+        debug_assert_ne!(self.geometry.block_of(from), target, "a block that is collected takes no copies");
         let within = self.geometry.page_in_block(to);
         let next = self.next_page[target.index()];
         if next != within || within + pages.count_ones() > self.geometry.pages_per_block {
             return Err(NandError::OutOfOrderProgram { block: target.0, page: within, expected: next });
+        }
+        Ok(())
+    }
+
+    /// Checks the pages that are copied, and counts what was copied for another cause before.
+    #[inline]
+    fn check_source(&mut self, (from, pages): (PhysicalPage, u64), cause: Cause) -> Result<(), NandError> {
+        debug_assert!(pages != 0, "a copy has at least one page");
+        let source = self.geometry.block_of(from);
+        let last = self.geometry.page_in_block(from) + pages.checked_ilog2().unwrap_or(0);
+        let programmed = self.next_page[source.index()];
+        if last >= programmed {
+            return Err(NandError::ReadOfErasedPage { block: source.0, page: last, programmed });
         }
         if self.uncounted.cause != cause {
             self.count_uncounted();
@@ -349,30 +362,59 @@ impl<T: Timing> Nand<T> {
         Ok(())
     }
 
-    /// [`Nand::copy`] of one page. Returns its logical page and the completion time. With several planes each page goes to
-    /// another block, and what a run sets up costs more than the copy of a page.
+    /// [`Nand::copy`] to places of several blocks, which `take` returns one by one. Ends early when it returns none.
+    /// Returns the bits of the pages that are left, and the completion time of the last copy.
     #[inline]
-    pub fn copy_page(
+    pub fn copy_scattered(
         &mut self,
-        from: PhysicalPage,
-        to: PhysicalPage,
+        (from, pages): (PhysicalPage, u64),
+        take: impl FnMut() -> Option<PhysicalPage>,
         cause: Cause,
         at: Time,
-    ) -> Result<(LogicalPage, Time), NandError> {
-        self.check_copy((from, 1), to, cause)?;
-        let (source, target) = (self.geometry.block_of(from), self.geometry.block_of(to));
-        let is_plain = self.versions.is_none() && self.spare.all_origins_follow();
-        let spare = if is_plain { self.spare.copy::<true>(from, to) } else { self.spare.copy::<false>(from, to) };
-        if let Some(versions) = self.versions.as_mut() {
-            let version = versions[from.0 as usize];
-            versions[to.0 as usize] = Version { copies: version.copies + 1, ..version };
+        moved: impl FnMut(LogicalPage, PhysicalPage),
+    ) -> Result<(u64, Time), NandError> {
+        self.check_source((from, pages), cause)?;
+        if self.versions.is_none() && self.spare.all_origins_follow() {
+            self.scatter_checked::<true>((from, pages), take, cause, at, moved)
+        } else {
+            self.scatter_checked::<false>((from, pages), take, cause, at, moved)
         }
-        debug_assert!(!spare.is_filler(), "nobody copies a filler, whose class is another's");
-        self.uncounted.copies.add(spare, 1);
-        self.next_page[target.index()] += 1;
-        let purpose = Purpose::of_cause(cause);
-        let read = self.timing.read(source, purpose, at);
-        Ok((spare.logical_page(), self.timing.program(target, purpose, read).max(at)))
+    }
+
+    /// [`Nand::copy_scattered`] after the check of the source. `PLAIN`: without versions and origins of pages' own.
+    #[inline]
+    fn scatter_checked<const PLAIN: bool>(
+        &mut self,
+        (from, pages): (PhysicalPage, u64),
+        mut take: impl FnMut() -> Option<PhysicalPage>,
+        cause: Cause,
+        at: Time,
+        mut moved: impl FnMut(LogicalPage, PhysicalPage),
+    ) -> Result<(u64, Time), NandError> {
+        let (source, purpose) = (self.geometry.block_of(from), Purpose::of_cause(cause));
+        let (mut rest, mut done) = (pages, at);
+        while rest != 0 {
+            let Some(to) = take() else { break };
+            let (target, within) = (self.geometry.block_of(to), self.geometry.page_in_block(to));
+            debug_assert_ne!(source, target, "a block that is collected takes no copies");
+            let next = &mut self.next_page[target.index()];
+            if *next != within || within >= self.geometry.pages_per_block {
+                return Err(NandError::OutOfOrderProgram { block: target.0, page: within, expected: *next });
+            }
+            *next = within + 1;
+            let from = PhysicalPage(from.0 + rest.trailing_zeros());
+            rest &= rest - 1;
+            let spare = self.spare.copy::<PLAIN>(from, to);
+            if let Some(versions) = self.versions.as_mut().filter(|_| !PLAIN) {
+                let version = versions[from.0 as usize];
+                versions[to.0 as usize] = Version { copies: version.copies + 1, ..version };
+            }
+            debug_assert!(!spare.is_filler(), "nobody copies a filler, whose class is another's");
+            self.uncounted.copies.add(spare, 1);
+            moved(spare.logical_page(), to);
+            done = done.max(self.timing.copy(source, target, purpose, at));
+        }
+        Ok((rest, done))
     }
 
     /// [`Nand::copy`] after its checks. `PLAIN`: without versions and origins of pages' own.
@@ -405,8 +447,7 @@ impl<T: Timing> Nand<T> {
             }
             copies.copied.add(spare);
             moved(spare.logical_page(), to);
-            let read = self.timing.read(source, purpose, at);
-            done = done.max(self.timing.program(target, purpose, read));
+            done = done.max(self.timing.copy(source, target, purpose, at));
         }
         done
     }

@@ -10,6 +10,7 @@
 
 use super::{Geometry, LogicalPage, PhysicalPage};
 use crate::label::{Cause, Content, Provenance};
+use crate::tables::{advise_huge_pages, prefetch};
 
 const LOGICAL_BITS: u32 = 30;
 const CONTENT_BITS: u32 = 2;
@@ -205,7 +206,9 @@ pub(super) struct SpareAreas {
 impl SpareAreas {
     /// The spare areas of `pages` pages.
     pub fn new(pages: usize) -> SpareAreas {
-        SpareAreas { words: vec![0; pages], own_origins: Vec::new() }
+        let mut words = vec![0; pages];
+        advise_huge_pages(&mut words);
+        SpareAreas { words, own_origins: Vec::new() }
     }
 
     /// The spare area of a page.
@@ -213,6 +216,14 @@ impl SpareAreas {
     pub fn get(&self, page: PhysicalPage) -> Spare {
         let spare = Spare::of_word(self.words[page.0 as usize]);
         if self.own_origins.is_empty() { spare } else { spare.with_own_origin(self.own_origin(page)) }
+    }
+
+    /// Prefetches the words of `count` pages from `first` on, a cache line at a time.
+    pub fn prefetch(&self, first: PhysicalPage, count: u32) {
+        let words_of_line = 64 / size_of::<u32>();
+        (first.0 as usize..(first.0 + count) as usize)
+            .step_by(words_of_line)
+            .for_each(|page| prefetch(&self.words, page));
     }
 
     /// Stores the spare area of a page that is programmed.

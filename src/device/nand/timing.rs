@@ -20,6 +20,13 @@ pub trait Timing {
     /// Transfers a page over the channel and programs it in `block`.
     fn program(&mut self, block: EraseBlock, purpose: Purpose, at: Time) -> Time;
 
+    /// Reads a page of `source` and programs it in `target`.
+    #[inline]
+    fn copy(&mut self, source: EraseBlock, target: EraseBlock, purpose: Purpose, at: Time) -> Time {
+        let read = self.read(source, purpose, at);
+        self.program(target, purpose, read)
+    }
+
     /// Erases `block`.
     fn erase(&mut self, block: EraseBlock, at: Time) -> Time;
 }
@@ -135,6 +142,23 @@ impl Timing for Reserving {
         *plane
     }
 
+    /// All times are loaded before any is stored, so that no load waits for a store: where both blocks share a plane or
+    /// a channel, the read ends after the time that was loaded for the program.
+    #[inline]
+    fn copy(&mut self, source: EraseBlock, target: EraseBlock, _purpose: Purpose, at: Time) -> Time {
+        let Latencies { read_ns, program_ns, transfer_ns, .. } = self.latencies;
+        let (Place { plane: from, channel: over }, to) = (self.places[source.index()], self.places[target.index()]);
+        let (planes, channels) = (&mut self.planes_free_at, &mut self.channels_free_at);
+        let (from_free, over_free) = (planes[from as usize], channels[over as usize]);
+        let (to_free, to_over_free) = (planes[to.plane as usize], channels[to.channel as usize]);
+        let read = (at.max(from_free) + read_ns).max(over_free) + transfer_ns;
+        let loaded = read.max(to_free).max(to_over_free) + transfer_ns;
+        (planes[from as usize], channels[over as usize]) = (read, read);
+        channels[to.channel as usize] = loaded;
+        planes[to.plane as usize] = loaded + program_ns;
+        loaded + program_ns
+    }
+
     #[inline]
     fn erase(&mut self, block: EraseBlock, at: Time) -> Time {
         let erase_ns = self.latencies.erase_ns;
@@ -147,6 +171,7 @@ impl Timing for Reserving {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::random::Random;
 
     const LATENCIES: Latencies = Latencies { read_ns: 50, program_ns: 500, erase_ns: 3000, transfer_ns: 10 };
 
@@ -168,6 +193,26 @@ mod tests {
         let mut drive = drive(1, 2);
         assert_eq!(drive.program(EraseBlock(0), Purpose::Host, Time(0)), Time(510));
         assert_eq!(drive.program(EraseBlock(1), Purpose::Host, Time(0)), Time(520));
+    }
+
+    /// Between any two blocks, on drives of every shape and in any state.
+    #[test]
+    fn a_copy_is_a_read_and_then_a_program() {
+        let mut random = Random::new(1, "timing");
+        for (channels, dies) in [(1, 1), (1, 2), (2, 1), (2, 2), (4, 2)] {
+            let (mut whole, mut parts) = (drive(channels, dies), drive(channels, dies));
+            for _ in 0..2000 {
+                let [source, target] = [0; 2].map(|_| EraseBlock(random.below(16) as u32));
+                let at = Time(random.below(1 << 20));
+                let read = parts.read(source, Purpose::Host, at);
+                let programmed = parts.program(target, Purpose::Host, read);
+                assert_eq!(whole.copy(source, target, Purpose::Host, at), programmed);
+                assert_eq!(
+                    (&whole.planes_free_at, &whole.channels_free_at),
+                    (&parts.planes_free_at, &parts.channels_free_at)
+                );
+            }
+        }
     }
 
     #[test]

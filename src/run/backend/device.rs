@@ -69,8 +69,6 @@ impl Backend for DeviceBackend {
         self.blocks * BLOCK_BYTES
     }
 
-    fn prefetch(&self, _offset: u64) {}
-
     /// Works until the device has nothing more that is due.
     fn work(&mut self, _last_done: Time, at: Time) -> Result<(), RunError> {
         while self.device.work(at)?.is_some_and(|more| more <= at) {}

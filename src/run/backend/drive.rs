@@ -45,6 +45,11 @@ impl<L: Translation> Backend for DriveBackend<L> {
         self.layer.prefetch(self.requests.first_page(offset));
     }
 
+    #[inline]
+    fn prefetch_old(&self, offset: u64) {
+        self.layer.prefetch_old(self.requests.first_page(offset));
+    }
+
     /// The layer gets the time in which nothing is in flight.
     #[inline]
     fn work(&mut self, last_done: Time, at: Time) -> Result<(), RunError> {

@@ -48,8 +48,13 @@ pub(super) trait Backend {
     /// The exported bytes.
     fn exported_bytes(&self) -> u64;
 
-    /// Prefetches the entry for `offset`, which is used soon.
-    fn prefetch(&self, offset: u64);
+    /// Prefetches the map entry of `offset`, which is used soon, into the processor's cache.
+    #[inline]
+    fn prefetch(&self, _offset: u64) {}
+
+    /// Prefetches what a write at `offset` touches through the entry, which was prefetched before.
+    #[inline]
+    fn prefetch_old(&self, _offset: u64) {}
 
     /// Does background work at time `at`; the latest request is done at `last_done`.
     fn work(&mut self, last_done: Time, at: Time) -> Result<(), RunError>;

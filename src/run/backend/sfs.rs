@@ -122,8 +122,6 @@ impl Backend for SfsBackend {
         self.blocks * BLOCK_BYTES
     }
 
-    fn prefetch(&self, _offset: u64) {}
-
     fn work(&mut self, _last_done: Time, at: Time) -> Result<(), RunError> {
         let task = &Task::at(self.now.max(at));
         while self.volume.is_timed() && self.volume.work(task)?.is_some_and(|more| more <= task.now()) {}

@@ -96,8 +96,6 @@ impl Backend for VolumeBackend {
         self.blocks * BLOCK_BYTES
     }
 
-    fn prefetch(&self, _offset: u64) {}
-
     fn work(&mut self, _last_done: Time, at: Time) -> Result<(), RunError> {
         self.operate(at, |file, call| {
             let volume = &file.volume;

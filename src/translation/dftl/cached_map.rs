@@ -1,8 +1,8 @@
 //! A map on flash, with a table of cached entries and a directory of its pages in RAM.
 
 use crate::device::nand::{Geometry, LogicalPage, PhysicalPage};
+use crate::tables::{filled, prefetch};
 use crate::translation::page_level::{Miss, PageMap};
-use crate::translation::prefetch::prefetch;
 use crate::translation::segmented_lru::SegmentedLru;
 use crate::translation::{UNMAPPED, bits_for};
 
@@ -44,7 +44,7 @@ impl CachedMap {
         CachedMap {
             exported: exported_pages as u32,
             entries_per_page,
-            on_flash: vec![UNMAPPED; exported_pages as usize],
+            on_flash: filled(UNMAPPED, exported_pages as usize),
             directory: vec![UNMAPPED; translation_pages],
             table: SegmentedLru::new(table.0, table.1, exported_pages),
             cached: vec![Entry { place: UNMAPPED, is_dirty: false }; table.0 as usize],

@@ -19,11 +19,11 @@ mod settings;
 pub use settings::{FastSettings, KIND};
 
 use super::free_blocks::FreeBlocks;
-use super::prefetch::prefetch;
 use super::valid_pages::ValidPages;
 use super::{Flash, PageWrite, Translation, TranslationError, UNMAPPED, bits_for, read_newest};
 use crate::device::nand::{EraseBlock, Erased, LogicalPage, Nand, PhysicalPage, Spare, Timing};
 use crate::label::{Cause, Label, Tally};
+use crate::tables::{filled, prefetch};
 use crate::time::Time;
 use std::collections::VecDeque;
 
@@ -81,7 +81,7 @@ impl<T: Timing> Fast<T> {
         let geometry = *nand.geometry();
         Fast {
             data_blocks: vec![UNMAPPED; settings.logical_blocks as usize],
-            logged: vec![UNMAPPED; settings.exported_pages as usize],
+            logged: filled(UNMAPPED, settings.exported_pages as usize),
             valid: ValidPages::new(&geometry),
             present: vec![0; settings.logical_blocks as usize],
             sequential: None,

@@ -1,7 +1,7 @@
 //! Garbage collection and wear levelling.
 
 use super::{PageLevel, PageMap, WearLevelling};
-use crate::device::nand::{EraseBlock, Erased, PhysicalPage, Timing};
+use crate::device::nand::{EraseBlock, Erased, LogicalPage, PhysicalPage, Timing};
 use crate::label::Cause;
 use crate::time::Time;
 use crate::translation::frontier::Frontier;
@@ -12,6 +12,9 @@ use crate::translation::{TranslationError, VictimPolicy};
 /// The number of collections in a row for one host block after which wear levelling and updates of the map on flash are
 /// skipped. Both take space: a drive with hardly any spare space would collect for ever.
 const MOST_COLLECTIONS: u32 = 64;
+
+/// How many copies ahead the map entry of a page is prefetched.
+const OWNERS_AHEAD: usize = 16;
 
 /// The number of collections in a row for one host block, as a multiple of the drive's blocks, after which a policy of the
 /// caller is refused: it could choose a block without invalid pages for ever.
@@ -137,6 +140,7 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
         let now = self.written;
         let victim = self.victims[set].choose(now).ok_or_else(|| self.worn_out())?;
         let done = self.collect(victim, Cause::GarbageCollection, at)?;
+        self.prefetch_victim(set);
         self.level_wear(victim, at)?;
         Ok(done)
     }
@@ -187,47 +191,73 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
     ) -> Result<Time, TranslationError> {
         let mut done = at;
         let words = self.valid.words_of(victim);
-        self.prefetch_owners(words.start);
+        let owners = self.peek_owners(victim);
+        let (first, rest) = owners.split_at(owners.len().min(OWNERS_AHEAD));
+        first.iter().for_each(|&page| self.map.prefetch(page));
+        let mut coming = rest.iter();
         for word in words.clone() {
-            if word + 1 < words.end {
-                self.prefetch_owners(word + 1);
-            }
             let from = self.valid.page(word, 0);
             let mut left = self.valid.take_word(word);
             while left != 0 {
                 let (to, room) = self.copy_run(stream, cause, left.count_ones())?;
-                // With several planes every run is one page: known here, it costs half as much.
-                let programmed = if room == 1 {
-                    let page = PhysicalPage(from.0 + left.trailing_zeros());
-                    left &= left - 1;
-                    self.valid.set(to);
-                    let (owner, programmed) = self.nand.copy_page(page, to, cause, at)?;
-                    self.map.record_move(owner, to);
-                    programmed
+                let map = &mut self.map;
+                let mut record = |page, to| {
+                    if let Some(&page) = coming.next() {
+                        map.prefetch(page);
+                    }
+                    map.record_move(page, to);
+                    *copies += 1;
+                };
+                let copied = if room == 1 {
+                    // With several planes every run is one page, and the next one is on another plane.
+                    let frontier = match cause {
+                        Cause::WearLevelling => &mut self.cold,
+                        _ if self.copies.is_empty() => &mut self.host[stream],
+                        _ => &mut self.copies[stream],
+                    };
+                    let (mut first, valid) = (Some(to), &mut self.valid);
+                    let take = || first.take().or_else(|| frontier.take());
+                    let moved = |page, to| {
+                        valid.set(to);
+                        record(page, to);
+                    };
+                    let copied;
+                    (left, copied) = self.nand.copy_scattered((from, left), take, cause, at, moved)?;
+                    copied
                 } else {
                     let pages = lowest_bits(left, room);
                     left &= !pages;
                     self.valid.set_run(to, room);
-                    let map = &mut self.map;
-                    self.nand.copy((from, pages), to, cause, at, |page, to| map.record_move(page, to))?
+                    self.nand.copy((from, pages), to, cause, at, record)?
                 };
-                *copies += u64::from(room);
-                done = done.max(programmed);
+                done = done.max(copied);
             }
         }
+        self.owners = owners;
         debug_assert!(words.clone().all(|word| self.valid.word(word) == 0), "valid pages were copied before the erase");
         Ok(done)
     }
 
-    /// Prefetches the map entries of a word's valid pages: in the copy loop each would wait for memory on its own.
-    #[inline]
-    pub(super) fn prefetch_owners(&self, word: usize) {
-        let mut pages = self.valid.word(word);
-        while pages != 0 {
-            let page = self.valid.page(word, pages.trailing_zeros());
-            pages &= pages - 1;
-            self.map.prefetch(self.nand.peek_logical_page(page));
+    /// The logical pages of the valid pages of `victim`, in order. Their map entries are prefetched some pages ahead: in
+    /// the copy loop each would wait for memory on its own, and all at once for each other.
+    fn peek_owners(&mut self, victim: EraseBlock) -> Vec<LogicalPage> {
+        let mut owners = std::mem::take(&mut self.owners);
+        owners.clear();
+        for word in self.valid.words_of(victim) {
+            let mut pages = self.valid.word(word);
+            while pages != 0 {
+                owners.push(self.nand.peek_logical_page(self.valid.page(word, pages.trailing_zeros())));
+                pages &= pages - 1;
+            }
         }
+        owners
+    }
+
+    /// Prefetches what the collection of the next victim reads first.
+    fn prefetch_victim(&self, set: usize) {
+        let Some(block) = self.victims[set].likely_next() else { return };
+        self.valid.prefetch(self.nand.geometry().first_page(block));
+        self.nand.prefetch_spare_areas(block);
     }
 
     /// Counts a block out of use. The drive continues as long as the others can hold the exported pages and the

@@ -2,8 +2,8 @@
 
 use super::UNMAPPED;
 use crate::device::nand::{Geometry, LogicalPage, PhysicalPage};
+use crate::tables::{filled, prefetch};
 use crate::translation::bits_for;
-use crate::translation::prefetch::prefetch;
 
 /// The work of a miss: the entry is not in RAM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,7 +70,7 @@ pub struct RamMap {
 impl RamMap {
     /// A map without mapped pages.
     pub fn new(exported_pages: u64) -> RamMap {
-        RamMap { places: vec![UNMAPPED; exported_pages as usize] }
+        RamMap { places: filled(UNMAPPED, exported_pages as usize) }
     }
 }
 

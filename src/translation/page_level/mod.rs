@@ -66,6 +66,8 @@ pub struct PageLevel<T, M = RamMap> {
     written: u64,
     /// Sum and count of the occupied pages, valid or not, at each choice of a victim.
     occupied: (u128, u64),
+    /// The logical pages of the last victim's valid pages: kept for its memory.
+    owners: Vec<LogicalPage>,
 }
 
 impl<T: Timing, M: PageMap> PageLevel<T, M> {
@@ -101,6 +103,7 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
             sent: Tally::default(),
             written: 0,
             occupied: (0, 0),
+            owners: Vec::with_capacity(geometry.pages_per_block as usize),
             nand,
         }
     }
@@ -201,6 +204,20 @@ impl<T: Timing, M: PageMap> Translation for PageLevel<T, M> {
     #[inline]
     fn prefetch(&self, page: LogicalPage) {
         self.map.prefetch(page);
+    }
+
+    #[inline]
+    fn prefetch_old(&self, page: LogicalPage) {
+        // A request beyond the end is refused when its turn comes.
+        if u64::from(page.0) >= self.settings.exported_pages {
+            return;
+        }
+        let old = PhysicalPage(self.map.lookup(page));
+        let block = self.nand.geometry().block_of(old);
+        self.valid.prefetch(old);
+        let set =
+            if self.victims.len() == 1 { 0 } else { self.stream_of_block.get(block.index()).copied().unwrap_or(0) };
+        self.victims[set as usize].prefetch(block);
     }
 
     fn exported_pages(&self) -> u64 {

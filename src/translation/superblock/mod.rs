@@ -20,12 +20,12 @@ mod settings;
 pub use settings::{KIND, SuperblockSettings};
 
 use super::free_blocks::FreeBlocks;
-use super::prefetch::prefetch;
 use super::valid_pages::ValidPages;
 use super::victims::Victims;
 use super::{Flash, PageWrite, Translation, TranslationError, UNMAPPED, VictimPolicy, bits_for, read_newest};
 use crate::device::nand::{EraseBlock, Erased, LogicalPage, Nand, PhysicalPage, Timing};
 use crate::label::{Cause, Label, Tally};
+use crate::tables::{filled, prefetch};
 use crate::time::Time;
 use map_cache::MapCache;
 
@@ -85,7 +85,7 @@ impl<T: Timing> SuperblockFtl<T> {
         // After a power cut a superblock may have a few blocks above its maximum.
         let most_pages = (settings.blocks + settings.updates + 3) * geometry.pages_per_block;
         SuperblockFtl {
-            map: vec![UNMAPPED; settings.exported_pages as usize],
+            map: filled(UNMAPPED, settings.exported_pages as usize),
             cache: MapCache::new(settings),
             valid: ValidPages::new(&geometry),
             free: FreeBlocks::new(&geometry, true),
