@@ -1,7 +1,7 @@
 //! Time as a value.
 //!
-//! There is no clock and no event loop: a caller passes a [`Time`] with a request, and a device returns the completion
-//! time. A caller that waits continues from there.
+//! There is no global clock: a caller passes a [`Time`] with a request, and a device returns the completion time. A caller
+//! that waits continues from there. Only the inside of a drive has events ([`crate::device::nand::Scheduled`]).
 
 use std::ops::{Add, Sub};
 

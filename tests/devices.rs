@@ -104,7 +104,9 @@ fn a_drive_counts_the_same_as_a_device_and_directly() {
         if !text.contains("page=8K") {
             assert_eq!(inside.flash.programmed_pages, outside.flash.programmed_pages, "{text}");
             assert_eq!(inside.flash.erased_blocks, outside.flash.erased_blocks, "{text}");
-            assert_eq!(inside.seconds_simulated, outside.seconds_simulated, "{text}");
+            // A device answers at once: the order of operations at its planes and channels is another.
+            let (inside, outside) = (inside.seconds_simulated.unwrap(), outside.seconds_simulated.unwrap());
+            assert!((outside / inside - 1.0).abs() < 0.01, "{text}: {inside} s inside, {outside} s as a device");
         }
         assert_eq!(outside.media, ["nand"]);
         assert!(outside.sums.iter().all(|sum| sum.holds), "{:?}", outside.sums);

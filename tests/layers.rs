@@ -82,6 +82,7 @@ fn dftl_with_a_table_for_everything_is_the_page_level_layer() {
                         station.above = station.above.replace(&layer, "layer");
                         station.received.iter_mut().for_each(|row| row.station = row.station.replace(&layer, "layer"));
                     }
+                    result.warnings.iter_mut().for_each(|warning| *warning = warning.replacen(&layer, "layer", 1));
                     result.flash.mapping_ram_bytes = None;
                     (result.path, result.path_in_full) = (String::new(), String::new());
                     result.translation.events.clear();

@@ -25,12 +25,11 @@ struct Plug(Arc<AtomicU64>);
 struct PowerCut;
 
 impl Plug {
-    fn operate(&self, at: Time) -> Time {
+    fn operate(&self) {
         match self.0.load(Relaxed) {
             0 => resume_unwind(Box::new(PowerCut)),
             left => self.0.store(left - 1, Relaxed),
         }
-        at
     }
 }
 
@@ -38,16 +37,26 @@ impl Plug {
 impl Timing for Plug {
     const TIMED: bool = false;
 
-    fn read(&mut self, _block: EraseBlock, _purpose: Purpose, at: Time) -> Time {
-        self.operate(at)
+    type Moment = ();
+
+    fn instant(&mut self, _at: Time) {}
+
+    fn later(&mut self, _sum: (), _other: ()) {}
+
+    fn settle(&mut self, _moment: (), until: Time) -> Option<Time> {
+        Some(until)
     }
 
-    fn program(&mut self, _block: EraseBlock, _purpose: Purpose, at: Time) -> Time {
-        self.operate(at)
+    fn read(&mut self, _block: EraseBlock, _purpose: Purpose, _at: ()) {
+        self.operate();
     }
 
-    fn erase(&mut self, _block: EraseBlock, at: Time) -> Time {
-        self.operate(at)
+    fn program(&mut self, _block: EraseBlock, _purpose: Purpose, _at: ()) {
+        self.operate();
+    }
+
+    fn erase(&mut self, _block: EraseBlock, _at: ()) {
+        self.operate();
     }
 }
 
@@ -74,7 +83,7 @@ struct Checked<T> {
     asked: Option<(LogicalPage, Option<u32>)>,
 }
 
-impl<T: Translation> Checked<T> {
+impl<T: Translation<Timing: Timing<Moment = ()>>> Checked<T> {
     fn new(drive: T, seed: u64) -> Checked<T> {
         let model = vec![Expected::default(); drive.exported_pages() as usize];
         Checked {
@@ -106,11 +115,11 @@ impl<T: Translation> Checked<T> {
         match random.below(20) {
             0 => {
                 self.asked = Some((page, None));
-                self.drive.discard(page, Time::ZERO).unwrap();
+                self.drive.discard(page, ()).unwrap();
                 self.model[expected].newest = None;
             }
             1 | 2 => {
-                let (stamp, _) = self.drive.read(page, Time::ZERO).unwrap();
+                let (stamp, _) = self.drive.read(page, ()).unwrap();
                 assert_eq!(stamp, self.model[expected].newest, "page {}", page.0);
             }
             _ => {
@@ -121,7 +130,7 @@ impl<T: Translation> Checked<T> {
                 self.asked = Some((page, Some(self.step)));
                 self.provenances[self.step as usize] = provenance;
                 self.model[expected].earlier.push(self.step);
-                self.drive.write(write, Time::ZERO).unwrap();
+                self.drive.write(write, ()).unwrap();
                 self.model[expected].newest = Some(self.step);
                 self.host_writes.add(Label::again(Cause::HostWrite, provenance), 1);
             }
@@ -135,7 +144,7 @@ impl<T: Translation> Checked<T> {
         let before = self.drive.flash().counts.read.clone();
         let mut expected_reads = Tally::default();
         for (page, expected) in self.model.iter().enumerate() {
-            let (stamp, _) = self.drive.read(LogicalPage(page as u32), Time::ZERO).unwrap();
+            let (stamp, _) = self.drive.read(LogicalPage(page as u32), ()).unwrap();
             assert_eq!(stamp, expected.newest, "page {page}");
             if let Some(stamp) = stamp {
                 let provenance = self.provenances[stamp as usize];
@@ -165,7 +174,7 @@ impl<T: Translation> Checked<T> {
     fn accept_after_power_cut(&mut self) {
         let asked = self.asked.take();
         for (page, expected) in self.model.iter_mut().enumerate() {
-            let (stamp, _) = self.drive.read(LogicalPage(page as u32), Time::ZERO).unwrap();
+            let (stamp, _) = self.drive.read(LogicalPage(page as u32), ()).unwrap();
             let asked = asked.filter(|(other, _)| other.0 as usize == page).map(|(_, stamp)| stamp);
             let is_right = match (stamp, expected.newest) {
                 (found, newest) if found == newest => true,
@@ -182,7 +191,7 @@ impl<T: Translation> Checked<T> {
 }
 
 /// Random operations, each checked.
-fn holds_its_promises<T: Translation>(drive: T, seed: u64) {
+fn holds_its_promises<T: Translation<Timing: Timing<Moment = ()>>>(drive: T, seed: u64) {
     let mut checked = Checked::new(drive, seed);
     for _ in 0..8 * checked.model.len() {
         checked.step();
@@ -198,7 +207,7 @@ fn holds_its_promises<T: Translation>(drive: T, seed: u64) {
 }
 
 /// Random operations with repeated power cuts.
-fn survives_power_cuts<T: Translation>(drive: T, plug: &Plug, seed: u64) {
+fn survives_power_cuts<T: Translation<Timing: Timing<Moment = ()>>>(drive: T, plug: &Plug, seed: u64) {
     let mut checked = Checked::new(drive, seed);
     let mut random = Random::new(seed, "power cuts");
     for _ in 0..60 {

@@ -71,11 +71,7 @@ impl Account {
             warnings: self.warnings.clone(),
             map: self.map.clone(),
             flash,
-            cover: self.cover.zip(earlier.cover).map(|(now, then)| PageCover {
-                written_bytes: now.written_bytes - then.written_bytes,
-                covered_bytes: now.covered_bytes - then.covered_bytes,
-                ..now
-            }),
+            cover: self.cover.zip(earlier.cover).map(|(now, then)| now.since(then)),
             drive: self.drive.as_ref().zip(earlier.drive.as_ref()).map(|(now, then)| DriveAccount {
                 mapping_reads: now.mapping_reads - then.mapping_reads,
                 ..now.clone()
@@ -85,7 +81,7 @@ impl Account {
     }
 }
 
-/// The writes to a drive of whole pages, which programs a page whole if a write covers a part of it.
+/// The requests to a drive of whole pages, beside the pages: what voids its numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PageCover {
     /// Bytes of a page.
@@ -94,30 +90,60 @@ pub struct PageCover {
     pub written_bytes: u64,
     /// Bytes of the pages that the writes cover, in part or completely.
     pub covered_bytes: u64,
+    /// Pages read.
+    pub read_pages: u64,
+    /// Pages read that were never written, or were discarded.
+    pub unwritten_pages: u64,
 }
 
 impl PageCover {
     /// Counts a write of `bytes` to `pages`.
     #[inline]
-    pub fn add(&mut self, bytes: u64, pages: u64) {
+    pub fn write(&mut self, bytes: u64, pages: u64) {
         self.written_bytes += bytes;
         self.covered_bytes += pages * self.page_bytes;
     }
 
-    /// A warning if parts of pages cost more than a hundredth of the writes.
-    pub fn warning(&self) -> Option<String> {
-        if self.covered_bytes * 100 <= self.written_bytes * 101 {
-            return None;
+    /// Counts a read of a page.
+    #[inline]
+    pub fn read(&mut self, is_written: bool) {
+        self.read_pages += 1;
+        self.unwritten_pages += u64::from(!is_written);
+    }
+
+    /// The counts since `earlier`.
+    pub fn since(self, earlier: PageCover) -> PageCover {
+        PageCover {
+            page_bytes: self.page_bytes,
+            written_bytes: self.written_bytes - earlier.written_bytes,
+            covered_bytes: self.covered_bytes - earlier.covered_bytes,
+            read_pages: self.read_pages - earlier.read_pages,
+            unwritten_pages: self.unwritten_pages - earlier.unwritten_pages,
         }
+    }
+
+    /// Its warnings, if parts of pages cost more than a hundredth of the writes, or more than a hundredth of the reads cost
+    /// nothing.
+    pub fn warnings(&self) -> impl Iterator<Item = String> {
         let page = human_size(self.page_bytes as f64);
-        let times = self.covered_bytes as f64 / self.written_bytes.max(1) as f64;
-        Some(format!(
-            "writes cover its pages of {page}, the unit of its mapping, in part: the rest of each is read and programmed again, \
-             {} for {} written ({times:.2} times); write aligned multiples of {page}, or take flash with pages as \
-             small as the writes (page=)",
-            human_size(self.covered_bytes as f64),
-            human_size(self.written_bytes as f64),
-        ))
+        let in_part = (self.covered_bytes * 100 > self.written_bytes * 101).then(|| {
+            let times = self.covered_bytes as f64 / self.written_bytes.max(1) as f64;
+            format!(
+                "writes cover its pages of {page}, the unit of its mapping, in part: the rest of each is read and programmed again, \
+                 {} for {} written ({times:.2} times); write aligned multiples of {page}, or take flash with pages as \
+                 small as the writes (page=)",
+                human_size(self.covered_bytes as f64),
+                human_size(self.written_bytes as f64),
+            )
+        });
+        let unwritten = (self.unwritten_pages * 100 > self.read_pages).then(|| {
+            format!(
+                "{} of {} page reads are of pages that were never written: they read no flash and take no time; write the pages \
+                 before the run (--fill)",
+                self.unwritten_pages, self.read_pages,
+            )
+        });
+        in_part.into_iter().chain(unwritten)
     }
 }
 

@@ -74,7 +74,7 @@ impl Waits {
         self.parts().into_iter().map(|part| *part).sum()
     }
 
-    fn add(&mut self, mut other: Waits) {
+    pub(super) fn add(&mut self, mut other: Waits) {
         self.parts().into_iter().zip(other.parts()).for_each(|(sum, part)| *sum += *part);
     }
 
@@ -92,7 +92,8 @@ impl Waits {
 /// An operation of a device.
 #[derive(Clone, Copy, Debug)]
 struct Operation {
-    thread: u32,
+    /// The issuer.
+    asker: u32,
     at: Time,
     done: Time,
     waits: Waits,
@@ -107,9 +108,9 @@ struct Recorded {
     operations: Vec<Operation>,
     /// The number of operations at which those that no request can wait for any more are dropped.
     drop_at: usize,
-    /// The thread whose turn it is.
-    thread: usize,
-    /// The issue of each thread's request.
+    /// The issuer of the next operations: a thread, or a request of a run without threads.
+    asker: u32,
+    /// The issue of each thread's request, or of the oldest request.
     issued: Vec<Time>,
 }
 
@@ -141,13 +142,27 @@ impl WaitLog {
 
     /// The next operations are those of this thread, from 0.
     pub fn turn(&self, thread: u32) {
-        self.recorded().thread = thread as usize;
+        self.recorded().asker = thread;
+    }
+
+    /// The next operations are those of this request, in a run without threads. `oldest`: the issue of the oldest request
+    /// whose parts may still be asked for.
+    pub fn request(&self, number: u32, oldest: Time) {
+        let mut recorded = self.recorded();
+        recorded.asker = number;
+        recorded.issued.clear();
+        recorded.issued.push(oldest);
+    }
+
+    /// The issuer of operations from now on.
+    pub fn asker(&self) -> u32 {
+        self.recorded().asker
     }
 
     /// The thread issues a request.
     pub fn issue(&self, at: Time) {
         let mut recorded = self.recorded();
-        let thread = recorded.thread;
+        let thread = recorded.asker as usize;
         if recorded.issued.len() <= thread {
             recorded.issued.resize(thread + 1, at);
         }
@@ -159,8 +174,13 @@ impl WaitLog {
         self.recorded().oldest()
     }
 
-    /// Records an operation that took from `at` until `done`, the sum of its waits.
+    /// Records an operation that is issued now, and takes from `at` until `done`, the sum of its waits.
     pub fn record(&self, purpose: Purpose, at: Time, done: Time, waits: Waits) {
+        self.record_of(self.asker(), purpose, (at, done), waits);
+    }
+
+    /// Records an operation that `asker` issued, and that took from the first instant until the second.
+    pub fn record_of(&self, asker: u32, purpose: Purpose, (at, done): (Time, Time), waits: Waits) {
         let took = done.since_ns(at);
         debug_assert_eq!(waits.total_ns(), took, "{waits:?} are the whole time");
         let waits = match purpose {
@@ -169,20 +189,19 @@ impl WaitLog {
             Purpose::Mapping => Waits { mapping_ns: took, ..Waits::default() },
         };
         let mut recorded = self.recorded();
-        let thread = recorded.thread as u32;
-        recorded.operations.push(Operation { thread, at, done, waits });
+        recorded.operations.push(Operation { asker, at, done, waits });
         if recorded.operations.len() >= recorded.drop_at.clamp(LEAST_KEPT, MOST_KEPT) {
             recorded.drop_old();
         }
     }
 
-    /// The parts of the time of the thread's request from `issued` until `done`; their sum is that time.
-    pub fn of_request(&self, issued: Time, done: Time) -> Waits {
+    /// The parts of the time of the asker's request from `issued` until `done`; their sum is that time.
+    pub fn of_request(&self, asker: u32, issued: Time, done: Time) -> Waits {
         let recorded = self.recorded();
         let (mut sum, mut until, mut earlier) = (Waits::default(), done, &recorded.operations[..]);
         while until > issued {
             let is_end = |operation: &Operation| operation.done == until && operation.at < until;
-            let own = |operation: &Operation| operation.thread as usize == recorded.thread;
+            let own = |operation: &Operation| operation.asker == asker;
             // Another thread's operation is waited for in a gate that the other held.
             let found = earlier
                 .iter()
@@ -288,7 +307,7 @@ mod tests {
         log.record(Purpose::Host, Time(150), Time(190), service(40));
         // Beside it, and sooner done.
         log.record(Purpose::Collection, Time(150), Time(170), service(20));
-        let waits = log.of_request(Time(100), Time(200));
+        let waits = log.of_request(0, Time(100), Time(200));
         assert_eq!(waits, Waits { mapping_ns: 50, service_ns: 40, other_ns: 10, ..Waits::default() });
     }
 
@@ -296,8 +315,8 @@ mod tests {
     fn of_an_operation_that_began_before_the_request_only_the_rest_counts() {
         let log = WaitLog::default();
         log.record(Purpose::Host, Time(0), Time(100), Waits { die_ns: 60, service_ns: 40, ..Waits::default() });
-        assert_eq!(log.of_request(Time(50), Time(100)), Waits { die_ns: 10, service_ns: 40, ..Waits::default() });
-        assert_eq!(log.of_request(Time(80), Time(100)), service(20));
+        assert_eq!(log.of_request(0, Time(50), Time(100)), Waits { die_ns: 10, service_ns: 40, ..Waits::default() });
+        assert_eq!(log.of_request(0, Time(80), Time(100)), service(20));
     }
 
     #[test]
@@ -307,8 +326,8 @@ mod tests {
         log.record(Purpose::Host, Time(0), Time(70), service(70));
         log.record(Purpose::Host, Time(0), Time(90), service(90));
         log.turn(0);
-        assert_eq!(log.of_request(Time(10), Time(100)).other_ns, 90, "its end at 90 is nobody's here");
-        assert_eq!(log.of_request(Time(10), Time(70)), service(60), "a gate was left at 70");
+        assert_eq!(log.of_request(0, Time(10), Time(100)).other_ns, 90, "its end at 90 is nobody's here");
+        assert_eq!(log.of_request(0, Time(10), Time(70)), service(60), "a gate was left at 70");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Ledger, wear and sums of a run, computed only from the accounts of the path's stations.
 
 use super::maps::station_map;
-use crate::device::{Account, DriveAccount, FlashAccount};
+use crate::device::{Account, DriveAccount, FlashAccount, PageCover};
 use crate::label::{Cause, Content, Label, Tally};
 use crate::report::{FlashResult, LedgerRow, StationMap, StationResult, SumCheck, TranslationResult, Wear, wear_bins};
 use crate::units::BLOCK_BYTES;
@@ -147,13 +147,13 @@ pub fn accounted(
             })
             .collect(),
         maps: nodes.iter().filter_map(|node| station_map(&node.name, node.account)).collect(),
-        warnings: all.all_warnings().into_iter().chain(nodes.iter().filter_map(partial_pages)).collect(),
+        warnings: all.all_warnings().into_iter().chain(nodes.iter().flat_map(page_warnings)).collect(),
     }
 }
 
-/// The warning of a drive whose pages are larger than the writes to it.
-fn partial_pages(node: &Node) -> Option<String> {
-    Some(format!("{}: {}", node.name, node.account.cover.as_ref()?.warning()?))
+/// The warnings of a drive of whole pages: of writes in part, and of reads of what was never written.
+fn page_warnings(node: &Node) -> Vec<String> {
+    node.account.cover.iter().flat_map(PageCover::warnings).map(|warning| format!("{}: {warning}", node.name)).collect()
 }
 
 fn flashes<'a>(nodes: &[Node<'a>]) -> Vec<&'a FlashAccount> {

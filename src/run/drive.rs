@@ -5,9 +5,8 @@ use super::backend::DriveBackend;
 use super::logging::Logging;
 use super::outcome::Outcome;
 use crate::device::conv::{self, ConvSettings};
-use crate::device::nand::{Geometry, Nand, NandSettings, Recording, Reserving, Timing, Untimed};
+use crate::device::nand::{Geometry, Nand, NandSettings, Reserving, Scheduled, Timing, Untimed};
 use crate::device::station::{DeviceSettings, OpenOptions, Payload, StationError, Storage};
-use crate::device::wait_log::WaitLog;
 use crate::device::{BlockDevice, Medium};
 use crate::expression::{ExpressionError, Term, parse_term};
 use crate::translation::{Drive, FlashLayer};
@@ -15,28 +14,6 @@ use crate::units::BLOCK_BYTES;
 use std::any::Any;
 use std::fmt::Debug;
 use std::sync::Arc;
-
-/// Acts with the timing of this flash: one of three types, so that `timing=off` costs nothing, and the record of waits
-/// nothing where nobody asks for it.
-macro_rules! with_timing {
-    ($flash:expr, $wait_log:expr, |$timing:ident| $act:expr) => {
-        match ($flash.latencies, $wait_log) {
-            (None, _) => {
-                let $timing = Untimed;
-                $act
-            }
-            (Some(latencies), Some(log)) => {
-                let log: &WaitLog = log;
-                let $timing = Recording::new($flash.geometry, latencies, log.clone());
-                $act
-            }
-            (Some(latencies), None) => {
-                let $timing = Reserving::new($flash.geometry, latencies);
-                $act
-            }
-        }
-    };
-}
 
 /// A [`FlashLayer`] of any type.
 pub(super) trait AnyLayer: Debug + Any + Send + Sync {
@@ -87,14 +64,25 @@ impl<L: FlashLayer> AnyLayer for L {
                 None => drive,
             })
         }
-        with_timing!(flash, opening.wait_log, |timing| boxed(self, erased(flash, false, timing), opening, offered))
+        match flash.latencies {
+            None => boxed(self, erased(flash, false, Untimed), opening, offered),
+            Some(latencies) => {
+                let timing = Reserving::new(flash.geometry, latencies, opening.wait_log);
+                boxed(self, erased(flash, false, timing), opening, offered)
+            }
+        }
     }
 
     fn run(&self, flash: &NandSettings, keeps_versions: bool, run: EngineRun<'_>) -> Outcome {
         let seed = run.seed;
         let log = run.options.log.as_ref().map(Logging::waits);
-        with_timing!(flash, log, |timing| run
-            .run(DriveBackend::new(self.on(erased(flash, keeps_versions, timing), seed))))
+        match flash.latencies {
+            None => run.run(DriveBackend::new(self.on(erased(flash, keeps_versions, Untimed), seed))),
+            Some(latencies) => {
+                let timing = Scheduled::new(flash.geometry, latencies, log);
+                run.run(DriveBackend::new(self.on(erased(flash, keeps_versions, timing), seed)))
+            }
+        }
     }
 }
 

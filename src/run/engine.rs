@@ -4,7 +4,7 @@ use super::accounts::Written;
 use super::backend::{Backend, HostWrite};
 use super::error::{InputFault, RunError, RunFault};
 use super::logging::Logging;
-use super::pace::Pace;
+use super::pace::{Flights, Pace};
 use super::windows::{Asked, Windows};
 use crate::device::Account;
 use crate::expression::Amount;
@@ -20,16 +20,19 @@ const BATCH: usize = 1024;
 /// The size of a large operation, in blocks: few are larger.
 const LARGE_BLOCKS: u64 = 256;
 
-/// How many operations ahead the map entry of the first page is prefetched, so that cache misses overlap.
+/// The number of operations ahead at which the map entry of the first page is prefetched, so that cache misses overlap.
 const ENTRIES_AHEAD: usize = 16;
 
-/// How many operations ahead that is prefetched to which the entry leads.
+/// The number of operations ahead at which the tables that the entry leads to are prefetched.
 const OLD_AHEAD: usize = 8;
 
 /// The classes of requests whose latencies are recorded, and their indices.
 const CLASSES: [&str; 2] = ["read", "write"];
 const READ: usize = 0;
 const WRITE: usize = 1;
+
+/// The end of all times.
+const NEVER: Time = Time(u64::MAX);
 
 /// The options of a run.
 #[derive(Debug, Clone)]
@@ -118,7 +121,7 @@ pub(super) struct Served {
 }
 
 /// A run in progress.
-pub(super) struct Run<T> {
+pub(super) struct Run<T: Backend> {
     pub backend: T,
     /// The account at the start of the count.
     pub before: Account,
@@ -131,11 +134,12 @@ pub(super) struct Run<T> {
     pub start: Time,
     pub read_latency: LatencyHistogram,
     pub write_latency: LatencyHistogram,
-    /// The completion time of the latest request.
+    /// The latest completion time of a request that is done.
     pub end: Time,
     unit_bits: u32,
     pub exported_bytes: u64,
     pace: Pace,
+    flights: Flights<T::Moment>,
     next_stamp: u32,
     /// The stamp of the newest write of each unit, 0 for none; empty unless reads are verified.
     newest: Vec<u32>,
@@ -163,11 +167,12 @@ pub(super) fn drive<T: Backend>(
         unit_bits,
         exported_bytes,
         pace: Pace::closed(1, Time::ZERO),
+        flights: Flights::new(),
         next_stamp: 0,
         newest: if options.verify { vec![0; (exported_bytes >> unit_bits) as usize] } else { Vec::new() },
         backend,
     };
-    let ended = run.all_phases(workload, options, watch);
+    let ended = run.all_phases(workload, options, watch).and_then(|complete| run.land_all().map(|()| complete));
     (run, ended)
 }
 
@@ -190,6 +195,7 @@ impl<T: Backend> Run<T> {
                 return Ok(false);
             }
         }
+        self.land_all()?;
         self.begin_counting(options);
         let requests = options.limit.unwrap_or(u64::MAX);
         let goal = Goal { phase: "running", requests, written_blocks: u64::MAX };
@@ -209,10 +215,12 @@ impl<T: Backend> Run<T> {
         }
     }
 
-    /// Writes the exported space once, in order, with the hints that the workload's own writes have.
+    /// Writes the exported space once, in order, with the hints that the workload's own writes have, and makes it durable.
     fn fill(&mut self, workload: &dyn Workload, watch: &mut dyn FnMut(&Progress) -> bool) -> Result<bool, RunError> {
         let units = self.exported_bytes >> self.unit_bits;
         self.pace = Pace::closed(256, Time::ZERO);
+        let (action, content, length_bytes) = (Action::Write, Content::Data, 1 << self.unit_bits);
+        let filling = Operation { time_ns: 0, offset_bytes: 0, length_bytes, action, content, stream: 0, device: 0 };
         for unit in 0..units {
             let share = unit as f64 / units as f64;
             let progress = Progress { phase: "filling", requests: unit, share: Some(share) };
@@ -221,11 +229,19 @@ impl<T: Backend> Run<T> {
             }
             let (offset, stamp) = (unit << self.unit_bits, self.stamp());
             self.record_stamp(unit, stamp);
-            let write = HostWrite { content: Content::Data, stream: workload.stream_at(offset), stamp };
+            let stream = workload.stream_at(offset);
+            let write = HostWrite { content: Content::Data, stream, stamp };
             let at = self.issue(0)?;
-            let done = self.backend.write((offset, 1 << self.unit_bits), write, at)?;
-            self.done(done);
+            let moment = self.backend.issue(at);
+            let done = self.backend.write((offset, 1 << self.unit_bits), write, moment)?;
+            self.fly(&filling, at, done);
         }
+        self.land_all()?;
+        // What lies in a cache would be written during the run.
+        let end = self.backend.issue(self.end);
+        let flushed = self.backend.flush(end)?;
+        self.fly(&Operation { action: Action::Flush, ..filling }, self.end, flushed);
+        self.land_all()?;
         Ok(true)
     }
 
@@ -307,6 +323,7 @@ impl<T: Backend> Run<T> {
             return Err(InputFault::BeyondEnd { request, end, exported: self.exported_bytes }.into());
         }
         let at = self.issue(operation.time_ns)?;
+        let moment = self.backend.issue(at);
         let range = (offset, length);
         let blocks = (offset + length).div_ceil(BLOCK_BYTES) - offset / BLOCK_BYTES;
         let done = match action {
@@ -317,7 +334,7 @@ impl<T: Backend> Run<T> {
                     units.clone().for_each(|unit| self.record_stamp(unit, stamp));
                 }
                 let write = HostWrite { content: operation.content, stream: operation.stream, stamp };
-                let done = self.backend.write(range, write, at)?;
+                let done = self.backend.write(range, write, moment)?;
                 let written = &mut self.served.written[operation.content as usize];
                 *written = (written.0 + blocks, written.1 + (units.end - units.start));
                 self.served.written_blocks += blocks;
@@ -325,44 +342,84 @@ impl<T: Backend> Run<T> {
             }
             Action::Read => {
                 self.served.read_blocks += blocks;
-                self.read(range, at)?
+                self.read(range, moment)?
             }
             Action::Discard => {
                 self.served.discarded_blocks += blocks;
-                let (units, done) = self.backend.discard(range, at)?;
+                let (units, done) = self.backend.discard(range, moment)?;
                 units.for_each(|unit| self.record_stamp(unit, 0));
                 done
             }
             // A flush waits for the requests in flight.
-            Action::Flush => self.backend.flush(self.end.max(at))?,
-        };
-        self.done(done);
-        if self.backend.is_timed() {
-            debug_assert!(done >= at, "a request is done at {done:?}, before it is issued at {at:?}");
-            match action {
-                Action::Read => {
-                    self.read_latency.record(done.since_ns(at));
-                    self.windows.record(READ, done.since_ns(at));
-                }
-                Action::Write => {
-                    self.write_latency.record(done.since_ns(at));
-                    self.windows.record(WRITE, done.since_ns(at));
-                }
-                Action::Discard | Action::Flush => {}
+            Action::Flush => {
+                let backend = &mut self.backend;
+                let before = self.flights.moments().fold(moment, |sum, moment| backend.later(sum, moment));
+                backend.flush(before)?
             }
+        };
+        if self.backend.is_timed() {
+            self.fly(operation, at, done);
+        } else if self.log.is_some() {
+            self.log(operation, None)?;
         }
         if self.served.written_blocks >= self.windows.next() {
             self.mark_window();
         }
-        if self.log.is_some() {
-            self.log(operation, at, done)?;
+        Ok(())
+    }
+
+    /// The request is in flight from `at` until it is done.
+    #[inline]
+    fn fly(&mut self, operation: &Operation, at: Time, done: T::Moment) {
+        if self.backend.is_timed() {
+            let number = self.flights.add(*operation, at, done);
+            self.backend.watch(number, done);
+        }
+    }
+
+    /// Waits for the next completion, not after `until`. Returns its time, if there is one.
+    #[inline]
+    fn land(&mut self, until: Time) -> Result<Option<Time>, RunError> {
+        let Some((number, at)) = self.backend.next_done(until) else { return Ok(None) };
+        self.end = self.end.max(at);
+        self.flights.land(number, at);
+        while let Some((first, flight, done)) = self.flights.next_landed() {
+            let latency = done.since_ns(flight.issued);
+            match flight.operation.action {
+                Action::Read => {
+                    self.read_latency.record(latency);
+                    self.windows.record(READ, latency);
+                }
+                Action::Write => {
+                    self.write_latency.record(latency);
+                    self.windows.record(WRITE, latency);
+                }
+                Action::Discard | Action::Flush => {}
+            }
+            if self.log.is_some() {
+                self.log(&flight.operation, Some((first, flight.issued, done)))?;
+            }
+        }
+        Ok(Some(at))
+    }
+
+    /// Waits for the first completion of those in flight.
+    #[inline]
+    fn land_first(&mut self) -> Result<Time, RunError> {
+        Ok(self.land(NEVER)?.expect("every request in flight is done at some time"))
+    }
+
+    /// Waits for all requests in flight.
+    fn land_all(&mut self) -> Result<(), RunError> {
+        while self.flights.count() > 0 {
+            self.land_first()?;
         }
         Ok(())
     }
 
-    /// Writes the log's row of a request.
+    /// Writes the log's row of a request: its number, its issue and its end, if there are times.
     #[cold]
-    fn log(&self, operation: &Operation, at: Time, done: Time) -> Result<(), RunError> {
+    fn log(&self, operation: &Operation, flight: Option<(u64, Time, Time)>) -> Result<(), RunError> {
         let Some(log) = self.log.as_ref().filter(|_| self.is_counting) else { return Ok(()) };
         let is_flush = operation.action == Action::Flush;
         let row = LogRow {
@@ -379,8 +436,7 @@ impl<T: Backend> Run<T> {
             content: (operation.action == Action::Write).then(|| operation.content.name()),
             time: None,
         };
-        let times = self.backend.is_timed().then_some((self.start, at, done));
-        log.write(row, times)
+        log.write(row, flight.map(|(number, issued, done)| (number as u32, (self.start, issued, done))))
     }
 
     /// The units that a range touches.
@@ -390,27 +446,41 @@ impl<T: Backend> Run<T> {
         offset >> self.unit_bits..end
     }
 
-    /// The issue time of the next request. Before that, the backend does its background work.
+    /// The issue time of the next request. All that happens before has happened, background work too.
     #[inline]
     fn issue(&mut self, stamp_ns: u64) -> Result<Time, RunError> {
-        let at = if self.backend.is_timed() { self.pace.issue(stamp_ns) } else { Time::ZERO };
+        let at = if self.backend.is_timed() { self.wait_for_issue(stamp_ns)? } else { Time::ZERO };
         if let Some(log) = &self.log {
-            log.waits().issue(at);
+            log.waits().request(self.flights.next_number() as u32, self.flights.oldest().unwrap_or(at));
         }
-        self.backend.work(self.end, at)?;
+        self.backend.work(at)?;
         Ok(at)
     }
 
-    /// Records the completion time of the latest request.
     #[inline]
-    fn done(&mut self, at: Time) {
-        if self.backend.is_timed() {
-            self.end = self.end.max(at);
-            self.pace.done(at);
+    fn wait_for_issue(&mut self, stamp_ns: u64) -> Result<Time, RunError> {
+        match self.pace {
+            Pace::Closed { depth, last } => {
+                if self.flights.count() < depth {
+                    return Ok(last);
+                }
+                let at = self.land_first()?.max(last);
+                self.pace = Pace::Closed { depth, last: at };
+                Ok(at)
+            }
+            Pace::Open { start, scale } => {
+                let at = start + (stamp_ns as f64 * scale) as u64;
+                while self.land(at)?.is_some() {
+                    if self.flights.count() == 0 && at > self.end {
+                        self.backend.idle(self.end, at)?;
+                    }
+                }
+                Ok(at)
+            }
         }
     }
 
-    fn read(&mut self, range: (u64, u64), at: Time) -> Result<Time, RunError> {
+    fn read(&mut self, range: (u64, u64), at: T::Moment) -> Result<T::Moment, RunError> {
         let mut wrong = None;
         let newest = &self.newest;
         let done = self.backend.read(range, at, |unit, found| {
@@ -432,8 +502,14 @@ impl<T: Backend> Run<T> {
 
     /// Reads every unit, and compares it with the newest write. Not counted.
     pub fn read_back(&mut self) -> Result<(), RunError> {
+        let mut at = self.end;
         for unit in 0..self.newest.len() as u64 {
-            self.read((unit << self.unit_bits, 1 << self.unit_bits), self.end)?;
+            let moment = self.backend.issue(at);
+            let done = self.read((unit << self.unit_bits, 1 << self.unit_bits), moment)?;
+            if self.backend.is_timed() {
+                self.backend.watch(unit, done);
+                at = self.backend.next_done(NEVER).map_or(at, |(_, done)| done);
+            }
         }
         Ok(())
     }

@@ -41,11 +41,11 @@ impl Logging {
         &self.waits
     }
 
-    /// Adds a request: its row without times; the start of the count, its issue and its completion.
-    pub(super) fn write(&self, row: LogRow, times: Option<(Time, Time, Time)>) -> Result<(), RunError> {
+    /// Adds a request: its row without times; who asked, the start of the count, its issue and its completion.
+    pub(super) fn write(&self, row: LogRow, times: Option<(u32, (Time, Time, Time))>) -> Result<(), RunError> {
         let times = times.filter(|_| self.has_times);
-        let time = times.map(|(start, issued, done)| {
-            let waits = self.waits.of_request(issued, done);
+        let time = times.map(|(asker, (start, issued, done))| {
+            let waits = self.waits.of_request(asker, issued, done);
             log_time(waits, issued.0.saturating_sub(start.0), done.0.saturating_sub(start.0))
         });
         self.rows().write(LogRow { time, ..row }).map_err(|error| RunFault::Log(error).into())

@@ -4,8 +4,9 @@
 //! the time the flash takes. The drive itself survives power cuts; [`Translation::after_power_cut`] tests those of the
 //! layer's map.
 
-use super::{Flash, Requests, Translation};
+use super::{Flash, MomentOf, Requests, Translation};
 use crate::device::UnitMap;
+use crate::device::nand::{LogicalPage, Timing};
 use crate::device::{
     Abilities, Account, BlockDevice, DeviceError, DriveAccount, Extent, FlashAccount, Lba, Memory, PageCover,
     blocks_in, check_range,
@@ -42,10 +43,16 @@ struct State<T> {
     idle_until: Time,
 }
 
-impl<T> State<T> {
-    fn done(&mut self, at: Time) -> Time {
-        self.last_done = self.last_done.max(at);
-        at
+impl<T: Translation> State<T> {
+    /// The end of a request that was issued at `at`. Nothing else is issued before.
+    fn done(&mut self, moment: MomentOf<T>, at: Time) -> Time {
+        let end = Time(u64::MAX);
+        let done = match T::Timing::TIMED {
+            true => self.layer.timing().settle(moment, end).expect("every operation has an end"),
+            false => at,
+        };
+        self.last_done = self.last_done.max(done);
+        done
     }
 }
 
@@ -105,11 +112,13 @@ impl<T: Translation + Send> BlockDevice for Drive<T> {
         let count = blocks_in(buffer.len(), self.width);
         check_range(first, count, self.blocks)?;
         let state = &mut *self.state();
-        let read = state.requests.read(&mut state.layer, Self::bytes_of(first, count), at, |_, _| {});
+        let issued = state.layer.timing().instant(at);
+        let (range, cover) = (Self::bytes_of(first, count), &mut state.cover);
+        let read = state.requests.read(&mut state.layer, range, issued, |_, stamp| cover.read(stamp.is_some()));
         let there = read.map_err(|error| self.error(error))?;
         state.bytes.read(first, buffer);
         state.read_blocks += count;
-        Ok(state.done(there))
+        Ok(state.done(there, at))
     }
 
     fn write(&self, first: Lba, buffer: &[u8], label: Label, at: Time) -> Result<Time, DeviceError> {
@@ -117,14 +126,15 @@ impl<T: Translation + Send> BlockDevice for Drive<T> {
         check_range(first, count, self.blocks)?;
         let state = &mut *self.state();
         let (range, page) = (Self::bytes_of(first, count), (label.provenance(), 0, 0));
-        let written = state.requests.write(&mut state.layer, range, page, at);
+        let issued = state.layer.timing().instant(at);
+        let written = state.requests.write(&mut state.layer, range, page, issued);
         let there = written.map_err(|error| self.error(error))?;
         state.bytes.write(first, buffer);
         state.received.add(label, count);
         let covered = state.requests.pages(range.0, range.1).len() as u64;
-        state.cover.add(range.1, covered);
+        state.cover.write(range.1, covered);
         state.covered.add(Label::again(Cause::HostWrite, label.provenance()), covered);
-        Ok(state.done(there))
+        Ok(state.done(there, at))
     }
 
     /// The layer drops only pages that are covered completely; all blocks read as zeros.
@@ -132,13 +142,14 @@ impl<T: Translation + Send> BlockDevice for Drive<T> {
         check_range(first, blocks, self.blocks)?;
         let state = &mut *self.state();
         let (offset, length) = Self::bytes_of(first, blocks);
-        let mut done = at;
+        let issued = state.layer.timing().instant(at);
+        let mut done = issued;
         for page in state.requests.covered(offset, length) {
-            let noted = state.layer.discard(crate::device::nand::LogicalPage(page), at);
-            done = done.max(noted.map_err(|error| self.error(error))?);
+            let noted = state.layer.discard(LogicalPage(page), issued).map_err(|error| self.error(error))?;
+            done = state.layer.timing().later(done, noted);
         }
         state.bytes.clear(first, blocks);
-        Ok(state.done(done))
+        Ok(state.done(done, at))
     }
 
     /// A write is on flash when it is done: a flush waits for the writes in flight, and costs nothing itself.
@@ -171,7 +182,7 @@ impl<T: Translation + Send> Abilities for Drive<T> {
     }
 
     fn is_timed(&self) -> bool {
-        T::TIMED
+        T::Timing::TIMED
     }
 
     fn extent(&self, first: Lba, blocks: u64) -> Result<Extent, DeviceError> {

@@ -11,6 +11,15 @@ enum Queue {
     Worn(BTreeSet<(u32, EraseBlock)>),
 }
 
+impl Queue {
+    fn len(&self) -> usize {
+        match self {
+            Queue::Erased(queue) => queue.len(),
+            Queue::Worn(set) => set.len(),
+        }
+    }
+}
+
 /// The state of a block after a power cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FoundBlock {
@@ -25,6 +34,10 @@ pub enum FoundBlock {
 /// The pool of erased blocks.
 pub struct FreeBlocks {
     planes: Vec<Queue>,
+    /// The blocks that were freed last, with their plane and erase count: their erases are hardly done. They are taken when
+    /// there are no others.
+    fresh: VecDeque<(u32, EraseBlock, u32)>,
+    most_fresh: usize,
     count: u32,
 }
 
@@ -32,7 +45,13 @@ impl FreeBlocks {
     /// An empty pool. `by_wear` takes the least worn block first.
     pub fn new(geometry: &Geometry, by_wear: bool) -> FreeBlocks {
         let queue = || if by_wear { Queue::Worn(BTreeSet::new()) } else { Queue::Erased(VecDeque::new()) };
-        FreeBlocks { planes: (0..geometry.units()).map(|_| queue()).collect(), count: 0 }
+        let planes = (0..geometry.units()).map(|_| queue()).collect();
+        FreeBlocks { planes, fresh: VecDeque::new(), most_fresh: 0, count: 0 }
+    }
+
+    /// The same pool, in which a block waits until so many others are freed.
+    pub fn waiting_for(self, most_fresh: u32) -> FreeBlocks {
+        FreeBlocks { most_fresh: most_fresh as usize, ..self }
     }
 
     /// Adds all blocks of a new drive.
@@ -61,6 +80,29 @@ impl FreeBlocks {
         self.count
     }
 
+    /// The number of blocks of a plane.
+    pub fn count_of(&self, plane: usize) -> usize {
+        let fresh = self.fresh.iter().filter(|(of, ..)| *of as usize == plane).count();
+        fresh + self.planes[plane].len()
+    }
+
+    /// Adds a block of `plane`, which is freed now, with its erase count.
+    pub fn put_freed(&mut self, plane: u32, block: EraseBlock, erases: u32) {
+        self.fresh.push_back((plane, block, erases));
+        self.count += 1;
+        if self.fresh.len() > self.most_fresh {
+            self.settle_oldest();
+        }
+    }
+
+    /// The block that was freed first of the fresh ones is like the others from now on.
+    fn settle_oldest(&mut self) {
+        if let Some((plane, block, erases)) = self.fresh.pop_front() {
+            self.count -= 1;
+            self.put(plane, block, erases);
+        }
+    }
+
     /// Adds a block of `plane` with its erase count.
     pub fn put(&mut self, plane: u32, block: EraseBlock, erases: u32) {
         match &mut self.planes[plane as usize] {
@@ -81,13 +123,12 @@ impl FreeBlocks {
         if self.count == 0 {
             return None;
         }
-        let len = |queue: &Queue| match queue {
-            Queue::Erased(queue) => queue.len(),
-            Queue::Worn(set) => set.len(),
-        };
+        if self.count == self.fresh.len() as u32 {
+            self.settle_oldest();
+        }
         let mut from = plane as usize;
-        if len(&self.planes[from]) == 0 {
-            from = (0..self.planes.len()).max_by_key(|&plane| len(&self.planes[plane])).expect("there are planes");
+        if self.planes[from].len() == 0 {
+            from = (0..self.planes.len()).max_by_key(|&plane| self.planes[plane].len()).expect("there are planes");
         }
         self.count -= 1;
         match &mut self.planes[from] {
@@ -98,6 +139,9 @@ impl FreeBlocks {
 
     /// Takes the most worn block, for pages that are not expected to change; the pool must be ordered by wear.
     pub fn take_most_worn(&mut self) -> Option<EraseBlock> {
+        if self.count == self.fresh.len() as u32 {
+            self.settle_oldest();
+        }
         let worst = self.planes.iter_mut().filter_map(|queue| match queue {
             Queue::Worn(set) => set.last().copied().map(|worst| (worst, set)),
             Queue::Erased(_) => None,

@@ -9,7 +9,7 @@ use std::fmt::Debug;
 /// The options of a translation layer on flash.
 pub trait FlashLayer: Debug + Any + Send + Sync + Sized {
     /// The layer, on flash with this timing.
-    type On<T: Timing + Send + 'static>: Translation + Send + 'static;
+    type On<T: Timing + Send + 'static>: Translation<Timing = T> + Send + 'static;
 
     /// Parses the term. Errors point at the wrong option, or at the name if the flash is too small.
     fn read(term: &Term, geometry: &Geometry) -> Result<Self, ExpressionError>;

@@ -80,27 +80,40 @@ impl TranslationError {
     }
 }
 
+/// The end of an operation in a layer, as far as its timing model knows it.
+pub type MomentOf<L> = <<L as Translation>::Timing as Timing>::Moment;
+
 /// A translation layer on flash: the inside of a drive.
+///
+/// A layer is told when a request is issued, and returns when it is done; both are moments of the timing model of its flash,
+/// which may not know them yet. So a layer decides by the order of requests, and never by a time.
 ///
 /// Pages are logical pages of the flash's page size, from 0 to [`Translation::exported_pages`]; asking beyond is a bug
 /// of the caller and panics.
 pub trait Translation: Sized {
-    /// True if completion times are modelled.
-    const TIMED: bool;
+    /// The timing model of its flash.
+    type Timing: Timing;
+
+    /// The timing model.
+    fn timing(&mut self) -> &mut Self::Timing;
 
     /// The station's name in a path and in the ledger.
     fn name(&self) -> &'static str;
 
     /// Writes a page; returns the time at which it is on flash.
-    fn write(&mut self, write: PageWrite, at: Time) -> Result<Time, TranslationError>;
+    fn write(&mut self, write: PageWrite, at: MomentOf<Self>) -> Result<MomentOf<Self>, TranslationError>;
 
     /// Reads a page; returns its stamp and the completion time. A page that was never written, or was discarded, has no
     /// stamp and costs nothing.
-    fn read(&mut self, page: LogicalPage, at: Time) -> Result<(Option<u32>, Time), TranslationError>;
+    fn read(
+        &mut self,
+        page: LogicalPage,
+        at: MomentOf<Self>,
+    ) -> Result<(Option<u32>, MomentOf<Self>), TranslationError>;
 
     /// Discards a page; returns the completion time: a layer with its map on flash may have to read the map first. A
     /// discard noted in RAM alone is lost in a power cut, and an older version may return.
-    fn discard(&mut self, page: LogicalPage, at: Time) -> Result<Time, TranslationError>;
+    fn discard(&mut self, page: LogicalPage, at: MomentOf<Self>) -> Result<MomentOf<Self>, TranslationError>;
 
     /// Uses the idle time from `from` until `until` for background work. A layer without background work does nothing.
     fn idle(&mut self, _from: Time, _until: Time) -> Result<(), TranslationError> {
@@ -198,8 +211,8 @@ fn read_newest<T: Timing>(
     nand: &mut Nand<T>,
     page: LogicalPage,
     from: PhysicalPage,
-    at: Time,
-) -> Result<(Option<u32>, Time), TranslationError> {
+    at: T::Moment,
+) -> Result<(Option<u32>, T::Moment), TranslationError> {
     let (spare, stamp, done) = nand.read(from, Cause::HostWrite, at)?;
     assert_eq!(spare.logical_page(), page, "the map and the spare area name the same page");
     Ok((Some(stamp), done))

@@ -3,10 +3,9 @@
 //! A host counts in bytes or 4 KiB blocks; a drive's page has 2 to 16 KiB. For a write that covers a page in part, the
 //! drive reads the old page first and programs it whole.
 
-use super::{PageWrite, Translation, TranslationError};
-use crate::device::nand::LogicalPage;
+use super::{MomentOf, PageWrite, Translation, TranslationError};
+use crate::device::nand::{LogicalPage, Timing};
 use crate::label::Provenance;
-use crate::time::Time;
 
 /// Splits requests into the pages of a drive.
 #[derive(Debug, Clone, Copy)]
@@ -43,8 +42,8 @@ impl Requests {
         drive: &mut T,
         (offset, length): (u64, u64),
         (provenance, stream, stamp): (Provenance, u8, u32),
-        at: Time,
-    ) -> Result<Time, TranslationError> {
+        at: MomentOf<T>,
+    ) -> Result<MomentOf<T>, TranslationError> {
         let whole = (1u64 << self.page_bits) - 1;
         let mut done = at;
         let pages = self.pages(offset, length);
@@ -56,7 +55,8 @@ impl Requests {
                 (_, begin) = drive.read(LogicalPage(page), at)?;
             }
             let write = PageWrite { page: LogicalPage(page), provenance, stream, stamp };
-            done = done.max(drive.write(write, begin)?);
+            let written = drive.write(write, begin)?;
+            done = drive.timing().later(done, written);
         }
         Ok(done)
     }
@@ -67,14 +67,14 @@ impl Requests {
         &self,
         drive: &mut T,
         (offset, length): (u64, u64),
-        at: Time,
+        at: MomentOf<T>,
         mut see: impl FnMut(LogicalPage, Option<u32>),
-    ) -> Result<Time, TranslationError> {
+    ) -> Result<MomentOf<T>, TranslationError> {
         let mut done = at;
         for page in self.pages(offset, length) {
             let (stamp, there) = drive.read(LogicalPage(page), at)?;
             see(LogicalPage(page), stamp);
-            done = done.max(there);
+            done = drive.timing().later(done, there);
         }
         Ok(done)
     }

@@ -122,7 +122,7 @@ impl<T: Timing> BlockMap<T> {
     }
 
     /// Programs fillers, so that `within` is the next page of `block`.
-    fn fill_until(&mut self, block: EraseBlock, within: u32, at: Time) -> Result<Time, TranslationError> {
+    fn fill_until(&mut self, block: EraseBlock, within: u32, at: T::Moment) -> Result<T::Moment, TranslationError> {
         let mut done = at;
         for filler in self.programmed(block)..within {
             let page = self.page_at(block, filler);
@@ -133,7 +133,7 @@ impl<T: Timing> BlockMap<T> {
     }
 
     /// Programs the page of a host write, which is behind all programmed pages of `block`.
-    fn append(&mut self, block: EraseBlock, write: &PageWrite, at: Time) -> Result<Time, TranslationError> {
+    fn append(&mut self, block: EraseBlock, write: &PageWrite, at: T::Moment) -> Result<T::Moment, TranslationError> {
         let (_, within) = self.place_of(write.page);
         let at = self.fill_until(block, within, at)?;
         self.sent.add(Label::again(Cause::HostWrite, write.provenance), 1);
@@ -146,8 +146,8 @@ impl<T: Timing> BlockMap<T> {
         &mut self,
         (logical_block, to): (usize, EraseBlock),
         end: u32,
-        at: Time,
-    ) -> Result<Time, TranslationError> {
+        at: T::Moment,
+    ) -> Result<T::Moment, TranslationError> {
         let from = self.map[logical_block].expect("a mapped block is replaced");
         let first_page = logical_block * self.nand.geometry().pages_per_block as usize;
         let mut done = at;
@@ -164,7 +164,7 @@ impl<T: Timing> BlockMap<T> {
     }
 
     /// Ends the open merge, if there is one.
-    fn end_merge(&mut self, at: Time) -> Result<Time, TranslationError> {
+    fn end_merge(&mut self, at: T::Moment) -> Result<T::Moment, TranslationError> {
         let Some((logical_block, to)) = self.replacement else { return Ok(at) };
         let sent = self.sent.total();
         let done = self.copy_until((logical_block, to), u32::MAX, at)?;
@@ -176,7 +176,7 @@ impl<T: Timing> BlockMap<T> {
     }
 
     /// The block that takes the next version of a page: the mapped one or its replacement.
-    fn block_for(&mut self, page: LogicalPage, at: Time) -> Result<(EraseBlock, Time), TranslationError> {
+    fn block_for(&mut self, page: LogicalPage, at: T::Moment) -> Result<(EraseBlock, T::Moment), TranslationError> {
         let (logical_block, within) = self.place_of(page);
         let replacement = self.replacement.filter(|&(of, to)| of == logical_block && self.programmed(to) <= within);
         if let Some((_, to)) = replacement {
@@ -198,7 +198,7 @@ impl<T: Timing> BlockMap<T> {
         Ok((to, self.copy_until((logical_block, to), within, at)?))
     }
 
-    fn erase(&mut self, block: EraseBlock, at: Time) -> Result<(), TranslationError> {
+    fn erase(&mut self, block: EraseBlock, at: T::Moment) -> Result<(), TranslationError> {
         match self.nand.erase(block, at)?.0 {
             Erased::Usable => {
                 self.free.insert((self.nand.erase_counts()[block.index()], block));
@@ -210,20 +210,24 @@ impl<T: Timing> BlockMap<T> {
 }
 
 impl<T: Timing> Translation for BlockMap<T> {
-    const TIMED: bool = T::TIMED;
+    type Timing = T;
+
+    fn timing(&mut self) -> &mut T {
+        self.nand.timing()
+    }
 
     fn name(&self) -> &'static str {
         KIND.name
     }
 
-    fn write(&mut self, write: PageWrite, at: Time) -> Result<Time, TranslationError> {
+    fn write(&mut self, write: PageWrite, at: T::Moment) -> Result<T::Moment, TranslationError> {
         let (block, at) = self.block_for(write.page, at)?;
         let done = self.append(block, &write, at)?;
         self.is_valid[write.page.0 as usize] = true;
         Ok(done)
     }
 
-    fn read(&mut self, page: LogicalPage, at: Time) -> Result<(Option<u32>, Time), TranslationError> {
+    fn read(&mut self, page: LogicalPage, at: T::Moment) -> Result<(Option<u32>, T::Moment), TranslationError> {
         let (logical_block, within) = self.place_of(page);
         if !self.is_valid[page.0 as usize] {
             return Ok((None, at));
@@ -235,7 +239,7 @@ impl<T: Timing> Translation for BlockMap<T> {
         Ok((Some(stamp), done))
     }
 
-    fn discard(&mut self, page: LogicalPage, at: Time) -> Result<Time, TranslationError> {
+    fn discard(&mut self, page: LogicalPage, at: T::Moment) -> Result<T::Moment, TranslationError> {
         self.is_valid[page.0 as usize] = false;
         Ok(at)
     }
@@ -276,6 +280,7 @@ impl<T: Timing> Translation for BlockMap<T> {
         drive.free.clear();
         drive.sent = drive.nand.counts_after_power_cut().programmed.clone();
         let geometry = *drive.nand.geometry();
+        let at = drive.nand.timing().instant(Time::ZERO);
         // The age of a block is that of its first page: a replacement has a copy of it, or another one.
         let mut found: Vec<Vec<((u64, u32), EraseBlock)>> = vec![Vec::new(); logical_blocks as usize];
         for block in (0..geometry.blocks).map(EraseBlock) {
@@ -287,7 +292,7 @@ impl<T: Timing> Translation for BlockMap<T> {
                     let (logical_block, _) = drive.place_of(named.spare.logical_page());
                     found[logical_block].push((first.sequence, block));
                 }
-                (Some(_), None) => drive.erase(block, Time::ZERO)?,
+                (Some(_), None) => drive.erase(block, at)?,
                 (None, _) if erases >= drive.nand.endurance() => drive.retired += 1,
                 (None, _) => {
                     drive.free.insert((erases, block));
@@ -307,7 +312,7 @@ impl<T: Timing> Translation for BlockMap<T> {
             let mut blocks = blocks.into_iter().map(|(_, block)| block);
             drive.map[logical_block] = blocks.next();
             drive.replacement = blocks.next().map(|to| (logical_block, to));
-            drive.end_merge(Time::ZERO)?;
+            drive.end_merge(at)?;
             assert!(blocks.next().is_none(), "a logical block has one replacement");
         }
         Ok(drive)

@@ -80,7 +80,7 @@ fn a_policy_that_frees_nothing_ends_the_run_with_an_error() {
     let pages = settings.exported_pages as u32;
     // The first half is written once, and the rest is overwritten: a full block of valid pages is always there.
     let places = (0..pages).chain((0..100_000).map(|step| pages / 2 + step % (pages / 2)));
-    let failed = places.map(|page| drive.write(write(page, 1), Time::ZERO)).find_map(Result::err);
+    let failed = places.map(|page| drive.write(write(page, 1), ())).find_map(Result::err);
     assert!(matches!(failed, Some(TranslationError::NothingFreed { collections }) if collections > 0), "{failed:?}");
 }
 
@@ -92,25 +92,34 @@ fn write(page: u32, stamp: u32) -> PageWrite {
 struct Failing(Arc<AtomicU64>);
 
 impl Failing {
-    fn operation(&self, at: Time) -> Time {
+    fn operation(&self) {
         assert!(self.0.fetch_sub(1, Ordering::Relaxed) > 0, "the power fails");
-        at
     }
 }
 
 impl Timing for Failing {
     const TIMED: bool = false;
 
-    fn read(&mut self, _: EraseBlock, _: Purpose, at: Time) -> Time {
-        self.operation(at)
+    type Moment = ();
+
+    fn instant(&mut self, _at: Time) {}
+
+    fn later(&mut self, _sum: (), _other: ()) {}
+
+    fn settle(&mut self, _moment: (), until: Time) -> Option<Time> {
+        Some(until)
     }
 
-    fn program(&mut self, _: EraseBlock, _: Purpose, at: Time) -> Time {
-        self.operation(at)
+    fn read(&mut self, _block: EraseBlock, _purpose: Purpose, _at: ()) {
+        self.operation();
     }
 
-    fn erase(&mut self, _: EraseBlock, at: Time) -> Time {
-        self.operation(at)
+    fn program(&mut self, _block: EraseBlock, _purpose: Purpose, _at: ()) {
+        self.operation();
+    }
+
+    fn erase(&mut self, _block: EraseBlock, _at: ()) {
+        self.operation();
     }
 }
 
@@ -126,7 +135,7 @@ fn after_a_power_cut_a_block_map_has_every_answered_write() {
             stamp += 1;
             // Some writes follow each other; most go elsewhere.
             let page = (stamp / 3 * 37 + stamp % 3 + stamp / 50) % answered.len() as u32;
-            match catch_unwind(AssertUnwindSafe(|| drive.write(write(page, stamp), Time::ZERO).map(|_| ()))) {
+            match catch_unwind(AssertUnwindSafe(|| drive.write(write(page, stamp), ()).map(|_| ()))) {
                 Ok(done) => done.unwrap(),
                 Err(_) => break page,
             }
@@ -136,13 +145,13 @@ fn after_a_power_cut_a_block_map_has_every_answered_write() {
         let mut drive = drive.after_power_cut().unwrap();
         for round in 0..2 {
             for (page, expected) in answered.iter().enumerate() {
-                let (read, _) = drive.read(LogicalPage(page as u32), Time::ZERO).unwrap();
+                let (read, _) = drive.read(LogicalPage(page as u32), ()).unwrap();
                 let is_new = page as u32 == interrupted && round == 0 && read == Some(stamp);
                 assert!(read == *expected || is_new, "cut {cut}, page {page}: {read:?} in place of {expected:?}");
             }
             // The drive goes on with what it has.
             answered[interrupted as usize] = Some(stamp + 1);
-            drive.write(write(interrupted, stamp + 1), Time::ZERO).unwrap();
+            drive.write(write(interrupted, stamp + 1), ()).unwrap();
             drive = drive.after_power_cut().unwrap();
         }
     }

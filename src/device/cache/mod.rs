@@ -151,6 +151,15 @@ impl Cache {
 }
 
 impl State {
+    /// When the next copy of a request begins that was made at `at`, and whose copies so far are done: memory is copied block
+    /// by block, and a device does as much at once as it can.
+    fn begin_of_copy(&self, at: Time, copied: Time) -> Time {
+        match self.place {
+            Holder::Memory(_) => at.max(copied),
+            Holder::Device(_) => at,
+        }
+    }
+
     fn load(&mut self, slot: u32, buffer: &mut [u8], at: Time) -> Result<Time, DeviceError> {
         let at = at.max(self.slots[slot as usize].there_from);
         match &mut self.place {
@@ -228,7 +237,8 @@ impl State {
         let mut bytes = vec![0; count as usize * self.width];
         let mut loaded = at;
         for (lba, part) in run.clone().zip(bytes.chunks_exact_mut(self.width)) {
-            loaded = loaded.max(self.load(self.dirty[&lba], part, at)?);
+            let begin = self.begin_of_copy(at, loaded);
+            loaded = loaded.max(self.load(self.dirty[&lba], part, begin)?);
         }
         let done = self.cached.write(Lba(run.start), &bytes, label, loaded)?;
         for lba in run {
@@ -267,11 +277,19 @@ impl State {
         Ok(done)
     }
 
-    fn write_block(&mut self, lba: u64, bytes: &[u8], label: Label, at: Time) -> Result<Time, DeviceError> {
+    /// Writes a block of a request that was made at `at`, and whose blocks before are in the cache at `copied`.
+    fn write_block(
+        &mut self,
+        (lba, bytes): (u64, &[u8]),
+        label: Label,
+        at: Time,
+        copied: Time,
+    ) -> Result<Time, DeviceError> {
         let known = self.map.get(&lba).copied();
         self.events.write_hits += u64::from(known.is_some());
         let (slot, room) = known.map_or_else(|| self.take_slot(lba, at), |slot| Ok((slot, at)))?;
-        let stored = self.store(slot, bytes, label, room);
+        let begin = self.begin_of_copy(room, copied);
+        let stored = self.store(slot, bytes, label, begin);
         if stored.is_err() && known.is_none() {
             self.forget(lba);
         }
@@ -303,12 +321,14 @@ impl State {
     fn read(&mut self, first: Lba, buffer: &mut [u8], at: Time) -> Result<Time, DeviceError> {
         let count = blocks_in(buffer.len(), self.width);
         check_range(first, count, self.cached.blocks())?;
-        let (mut done, mut next) = (at, first.0);
+        let (mut done, mut copied, mut next) = (at, at, first.0);
         let end = first.0 + count;
         while next < end {
             let place = (next - first.0) as usize * self.width;
             if let Some(&slot) = self.map.get(&next) {
-                done = done.max(self.load(slot, &mut buffer[place..place + self.width], at)?);
+                let begin = self.begin_of_copy(at, copied);
+                copied = self.load(slot, &mut buffer[place..place + self.width], begin)?;
+                done = done.max(copied);
                 self.order.touch(slot);
                 self.events.read_hits += 1;
                 next += 1;
@@ -328,7 +348,7 @@ impl State {
         check_range(first, count, self.cached.blocks())?;
         let mut done = at;
         for (lba, bytes) in (first.0..).zip(buffer.chunks_exact(self.width)) {
-            done = done.max(self.write_block(lba, bytes, label, at)?);
+            done = done.max(self.write_block((lba, bytes), label, at, done)?);
             self.received.add(label, 1);
         }
         Ok(done)

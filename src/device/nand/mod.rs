@@ -9,23 +9,25 @@
 //! needs: a stamp that stands for the bytes, and the [sequence number](Found::sequence) that orders versions for a
 //! layer that has lost its RAM.
 
+mod calendar;
 mod geometry;
 mod preset;
-mod recording;
+mod reserving;
+mod scheduled;
 mod settings;
 mod spare;
 mod timing;
 
 pub use geometry::{EraseBlock, Geometry, LogicalPage, PhysicalPage};
 pub use preset::Preset;
-pub use recording::{MaybeRecording, Recording};
+pub use reserving::Reserving;
+pub use scheduled::{Moment, Scheduled};
 pub use settings::{KIND, NandSettings, PageBytes};
 pub use spare::Spare;
-pub use timing::{Latencies, Reserving, Timing, Untimed};
+pub use timing::{Latencies, Telling, Timing, Untimed};
 
 use super::wait_log::Purpose;
 use crate::label::{Cause, Content, Label, Provenance, Tally};
-use crate::time::Time;
 use spare::{Classes, CopiedPages, SpareAreas};
 
 /// An operation that flash rejects.
@@ -174,6 +176,12 @@ impl<T: Timing> Nand<T> {
         }
     }
 
+    /// The timing model.
+    #[inline]
+    pub fn timing(&mut self) -> &mut T {
+        &mut self.timing
+    }
+
     /// The geometry.
     #[inline]
     pub fn geometry(&self) -> &Geometry {
@@ -224,13 +232,13 @@ impl<T: Timing> Nand<T> {
         (logical, provenance): (LogicalPage, Provenance),
         stamp: u32,
         cause: Cause,
-        at: Time,
-    ) -> Result<Time, NandError> {
+        at: T::Moment,
+    ) -> Result<T::Moment, NandError> {
         self.program_spare(page, (Spare::new(logical, provenance), provenance), stamp, cause, at)
     }
 
     /// Programs `page` with nothing, as the next page is needed and flash is programmed in order.
-    pub fn program_filler(&mut self, page: PhysicalPage, cause: Cause, at: Time) -> Result<Time, NandError> {
+    pub fn program_filler(&mut self, page: PhysicalPage, cause: Cause, at: T::Moment) -> Result<T::Moment, NandError> {
         self.program_spare(page, (Spare::filler(), Spare::OF_FILLER), 0, cause, at)
     }
 
@@ -241,8 +249,8 @@ impl<T: Timing> Nand<T> {
         (spare, provenance): (Spare, Provenance),
         stamp: u32,
         cause: Cause,
-        at: Time,
-    ) -> Result<Time, NandError> {
+        at: T::Moment,
+    ) -> Result<T::Moment, NandError> {
         debug_assert_eq!(spare.provenance(), provenance, "the spare area of page {} says what is counted", page.0);
         let block = self.geometry.block_of(page);
         let within = self.geometry.page_in_block(page);
@@ -262,7 +270,12 @@ impl<T: Timing> Nand<T> {
 
     /// Reads `page`; returns its spare area, its stamp (0 without versions), and the completion time.
     #[inline]
-    pub fn read(&mut self, page: PhysicalPage, cause: Cause, at: Time) -> Result<(Spare, u32, Time), NandError> {
+    pub fn read(
+        &mut self,
+        page: PhysicalPage,
+        cause: Cause,
+        at: T::Moment,
+    ) -> Result<(Spare, u32, T::Moment), NandError> {
         let block = self.geometry.block_of(page);
         let within = self.geometry.page_in_block(page);
         let programmed = self.next_page[block.index()];
@@ -278,7 +291,7 @@ impl<T: Timing> Nand<T> {
     /// Reads the spare area of `page` for a map lookup; returns the completion time. It takes as long as a page, and
     /// counts as a read of mapping.
     #[inline]
-    pub fn read_spare(&mut self, page: PhysicalPage, at: Time) -> Result<Time, NandError> {
+    pub fn read_spare(&mut self, page: PhysicalPage, at: T::Moment) -> Result<T::Moment, NandError> {
         let block = self.geometry.block_of(page);
         let within = self.geometry.page_in_block(page);
         let programmed = self.next_page[block.index()];
@@ -314,9 +327,9 @@ impl<T: Timing> Nand<T> {
         (from, pages): (PhysicalPage, u64),
         to: PhysicalPage,
         cause: Cause,
-        at: Time,
+        at: T::Moment,
         moved: impl FnMut(LogicalPage, PhysicalPage),
-    ) -> Result<Time, NandError> {
+    ) -> Result<T::Moment, NandError> {
         self.check_copy((from, pages), to, cause)?;
         // Most drives need neither, and two checks a page cost a tenth of a copy.
         Ok(if self.versions.is_none() && self.spare.all_origins_follow() {
@@ -370,9 +383,9 @@ impl<T: Timing> Nand<T> {
         (from, pages): (PhysicalPage, u64),
         take: impl FnMut() -> Option<PhysicalPage>,
         cause: Cause,
-        at: Time,
+        at: T::Moment,
         moved: impl FnMut(LogicalPage, PhysicalPage),
-    ) -> Result<(u64, Time), NandError> {
+    ) -> Result<(u64, T::Moment), NandError> {
         self.check_source((from, pages), cause)?;
         if self.versions.is_none() && self.spare.all_origins_follow() {
             self.scatter_checked::<true>((from, pages), take, cause, at, moved)
@@ -388,9 +401,9 @@ impl<T: Timing> Nand<T> {
         (from, pages): (PhysicalPage, u64),
         mut take: impl FnMut() -> Option<PhysicalPage>,
         cause: Cause,
-        at: Time,
+        at: T::Moment,
         mut moved: impl FnMut(LogicalPage, PhysicalPage),
-    ) -> Result<(u64, Time), NandError> {
+    ) -> Result<(u64, T::Moment), NandError> {
         let (source, purpose) = (self.geometry.block_of(from), Purpose::of_cause(cause));
         let (mut rest, mut done) = (pages, at);
         while rest != 0 {
@@ -412,7 +425,8 @@ impl<T: Timing> Nand<T> {
             debug_assert!(!spare.is_filler(), "nobody copies a filler, whose class is another's");
             self.uncounted.copies.add(spare, 1);
             moved(spare.logical_page(), to);
-            done = done.max(self.timing.copy(source, target, purpose, at));
+            let copied = self.timing.copy(source, target, purpose, at);
+            done = self.timing.later(done, copied);
         }
         Ok((rest, done))
     }
@@ -424,9 +438,9 @@ impl<T: Timing> Nand<T> {
         (from, pages): (PhysicalPage, u64),
         to: PhysicalPage,
         cause: Cause,
-        at: Time,
+        at: T::Moment,
         mut moved: impl FnMut(LogicalPage, PhysicalPage),
-    ) -> Time {
+    ) -> T::Moment {
         let (source, target) = (self.geometry.block_of(from), self.geometry.block_of(to));
         let purpose = Purpose::of_cause(cause);
         let (mut rest, mut done) = (pages, at);
@@ -447,7 +461,8 @@ impl<T: Timing> Nand<T> {
             }
             copies.copied.add(spare);
             moved(spare.logical_page(), to);
-            done = done.max(self.timing.copy(source, target, purpose, at));
+            let copied = self.timing.copy(source, target, purpose, at);
+            done = self.timing.later(done, copied);
         }
         done
     }
@@ -474,7 +489,7 @@ impl<T: Timing> Nand<T> {
     }
 
     /// Erases `block`; returns its state and the completion time.
-    pub fn erase(&mut self, block: EraseBlock, at: Time) -> Result<(Erased, Time), NandError> {
+    pub fn erase(&mut self, block: EraseBlock, at: T::Moment) -> Result<(Erased, T::Moment), NandError> {
         let erases = &mut self.erase_counts[block.index()];
         if *erases >= self.endurance {
             return Err(NandError::WornOut { block: block.0, erases: *erases });
@@ -498,9 +513,9 @@ mod tests {
         Nand::new(geometry, 2, true, Untimed)
     }
 
-    fn program(flash: &mut Nand<Untimed>, page: u32) -> Result<Time, NandError> {
+    fn program(flash: &mut Nand<Untimed>, page: u32) -> Result<(), NandError> {
         let journal = Provenance { origin: Cause::JournalCommit, content: Content::Journal };
-        flash.program(PhysicalPage(page), (LogicalPage(page + 100), journal), page, Cause::HostWrite, Time::ZERO)
+        flash.program(PhysicalPage(page), (LogicalPage(page + 100), journal), page, Cause::HostWrite, ())
     }
 
     #[test]
@@ -513,7 +528,7 @@ mod tests {
             program(&mut flash, page).unwrap();
         }
         assert_eq!(program(&mut flash, 3), Err(NandError::OutOfOrderProgram { block: 0, page: 3, expected: 4 }));
-        flash.erase(EraseBlock(0), Time::ZERO).unwrap();
+        flash.erase(EraseBlock(0), ()).unwrap();
         program(&mut flash, 0).unwrap();
     }
 
@@ -521,9 +536,9 @@ mod tests {
     fn a_read_returns_what_was_programmed_and_refuses_what_was_not() {
         let mut flash = flash();
         program(&mut flash, 0).unwrap();
-        let (spare, stamp, _) = flash.read(PhysicalPage(0), Cause::HostWrite, Time::ZERO).unwrap();
+        let (spare, stamp, _) = flash.read(PhysicalPage(0), Cause::HostWrite, ()).unwrap();
         assert_eq!((spare.logical_page(), spare.content(), stamp), (LogicalPage(100), Content::Journal, 0));
-        let error = flash.read(PhysicalPage(1), Cause::HostWrite, Time::ZERO).unwrap_err();
+        let error = flash.read(PhysicalPage(1), Cause::HostWrite, ()).unwrap_err();
         assert_eq!(error, NandError::ReadOfErasedPage { block: 0, page: 1, programmed: 1 });
     }
 
@@ -538,12 +553,12 @@ mod tests {
             let of = |page: u32| kinds[set / 3usize.pow(page) % 3];
             for page in 0..4 {
                 let content = (LogicalPage(page), of(page));
-                flash.program(PhysicalPage(page), content, 0, Cause::HostWrite, Time::ZERO).unwrap();
+                flash.program(PhysicalPage(page), content, 0, Cause::HostWrite, ()).unwrap();
             }
             let (before, mut sent) = (flash.counts(), Tally::default());
             let (cause, mut expected) = (Cause::GarbageCollection, Tally::default());
             let pages = (PhysicalPage(0), 0b1101);
-            flash.copy(pages, PhysicalPage(4), cause, Time::ZERO, |_, _| {}).unwrap();
+            flash.copy(pages, PhysicalPage(4), cause, (), |_, _| {}).unwrap();
             let uncounted = flash.counts();
             flash.count_copies(3, cause, &mut sent);
             assert_eq!(flash.counts(), uncounted, "whoever asks before the copies are counted sees them too");
@@ -557,8 +572,8 @@ mod tests {
     #[test]
     fn a_block_wears_out_at_its_endurance() {
         let mut flash = flash();
-        assert_eq!(flash.erase(EraseBlock(3), Time::ZERO).unwrap().0, Erased::Usable);
-        assert_eq!(flash.erase(EraseBlock(3), Time::ZERO).unwrap().0, Erased::WornOut);
-        assert_eq!(flash.erase(EraseBlock(3), Time::ZERO), Err(NandError::WornOut { block: 3, erases: 2 }));
+        assert_eq!(flash.erase(EraseBlock(3), ()).unwrap().0, Erased::Usable);
+        assert_eq!(flash.erase(EraseBlock(3), ()).unwrap().0, Erased::WornOut);
+        assert_eq!(flash.erase(EraseBlock(3), ()), Err(NandError::WornOut { block: 3, erases: 2 }));
     }
 }

@@ -1,11 +1,23 @@
-//! The timing model of flash: each operation reserves its plane and its channel, and returns its completion time.
+//! The seam of the timing model of flash.
 //!
-//! There are no events. Each plane and each channel has the time until which it is busy; an operation starts when it is
-//! issued or when both are free, whichever is later, in the order of issue. Planes work independently of each other, as
-//! with multi-plane commands at best. A plane is busy while its page register is in use: during the transfer after a
-//! read, and during the one before a program.
+//! A plane does one operation at a time, and a channel one transfer:
+//!
+//! ```text
+//! read      |-- plane: read --|-- plane and channel: transfer --|
+//! program   |-- plane and channel: transfer --|-- plane: program --|
+//! erase     |-- plane: erase --|
+//! ```
+//!
+//! Planes are independent of each other, as with multi-plane commands at best. The programs and erases of an erase block
+//! keep the order in which they are issued; reads take no part in it, as what they would miss is still in the controller.
+//!
+//! | model | answers | for whom |
+//! |---|---|---|
+//! | [`Untimed`] | nothing | `timing=off` |
+//! | [`Scheduled`](super::Scheduled) | when it is asked for the next completion, with queues at planes and channels | the engine |
+//! | [`Reserving`](super::Reserving) | at once: an operation takes the first gap that is long enough | callers that need the time of one request before they issue the next: file systems, zones |
 
-use super::geometry::{EraseBlock, Geometry};
+use super::geometry::EraseBlock;
 use crate::device::wait_log::Purpose;
 use crate::time::Time;
 
@@ -14,21 +26,44 @@ pub trait Timing {
     /// True if completion times are modelled; otherwise every operation is done when it is issued.
     const TIMED: bool;
 
-    /// Reads a page of `block` and transfers it over the channel. The purpose changes no time: a model may record it.
-    fn read(&mut self, block: EraseBlock, purpose: Purpose, at: Time) -> Time;
+    /// The end of an operation: an instant, or the operation itself while its end is not known yet.
+    type Moment: Copy;
+
+    /// The instant `at`.
+    fn instant(&mut self, at: Time) -> Self::Moment;
+
+    /// The later of both. A sum that grows by one operation after the other is cheap: it may change what `sum` stands for,
+    /// so only the result may be used afterwards.
+    fn later(&mut self, sum: Self::Moment, other: Self::Moment) -> Self::Moment;
+
+    /// The instant at which `moment` is, if that is not after `until`, up to which no other operation is issued.
+    fn settle(&mut self, moment: Self::Moment, until: Time) -> Option<Time>;
+
+    /// Reads a page of `block` and transfers it over the channel, when `at` has come. The purpose changes no time: a model
+    /// may record it.
+    fn read(&mut self, block: EraseBlock, purpose: Purpose, at: Self::Moment) -> Self::Moment;
 
     /// Transfers a page over the channel and programs it in `block`.
-    fn program(&mut self, block: EraseBlock, purpose: Purpose, at: Time) -> Time;
+    fn program(&mut self, block: EraseBlock, purpose: Purpose, at: Self::Moment) -> Self::Moment;
 
     /// Reads a page of `source` and programs it in `target`.
     #[inline]
-    fn copy(&mut self, source: EraseBlock, target: EraseBlock, purpose: Purpose, at: Time) -> Time {
+    fn copy(&mut self, source: EraseBlock, target: EraseBlock, purpose: Purpose, at: Self::Moment) -> Self::Moment {
         let read = self.read(source, purpose, at);
         self.program(target, purpose, read)
     }
 
     /// Erases `block`.
-    fn erase(&mut self, block: EraseBlock, at: Time) -> Time;
+    fn erase(&mut self, block: EraseBlock, at: Self::Moment) -> Self::Moment;
+}
+
+/// A timing model that tells completions in their order.
+pub trait Telling: Timing {
+    /// Request `number` is done at `moment`, and will be told. Numbers ascend.
+    fn watch(&mut self, number: u64, moment: Self::Moment);
+
+    /// The next watched request that is done, and when, if that is not after `until`.
+    fn next_done(&mut self, until: Time) -> Option<(u64, Time)>;
 }
 
 /// Without a timing model: all calls are inlined away.
@@ -38,19 +73,35 @@ pub struct Untimed;
 impl Timing for Untimed {
     const TIMED: bool = false;
 
+    type Moment = ();
+
     #[inline(always)]
-    fn read(&mut self, _block: EraseBlock, _purpose: Purpose, at: Time) -> Time {
-        at
+    fn instant(&mut self, _at: Time) {}
+
+    #[inline(always)]
+    fn later(&mut self, _sum: (), _other: ()) {}
+
+    #[inline(always)]
+    fn settle(&mut self, _moment: (), until: Time) -> Option<Time> {
+        Some(until)
     }
 
     #[inline(always)]
-    fn program(&mut self, _block: EraseBlock, _purpose: Purpose, at: Time) -> Time {
-        at
-    }
+    fn read(&mut self, _block: EraseBlock, _purpose: Purpose, _at: ()) {}
 
     #[inline(always)]
-    fn erase(&mut self, _block: EraseBlock, at: Time) -> Time {
-        at
+    fn program(&mut self, _block: EraseBlock, _purpose: Purpose, _at: ()) {}
+
+    #[inline(always)]
+    fn erase(&mut self, _block: EraseBlock, _at: ()) {}
+}
+
+/// Nobody asks for completions of a run without times.
+impl Telling for Untimed {
+    fn watch(&mut self, _number: u64, _moment: ()) {}
+
+    fn next_done(&mut self, _until: Time) -> Option<(u64, Time)> {
+        None
     }
 }
 
@@ -67,158 +118,33 @@ pub struct Latencies {
     pub transfer_ns: u64,
 }
 
-/// The model that reserves planes and channels.
+/// The plane and the channel of each erase block. Two divisions an operation cost more than this table.
 #[derive(Debug, Clone)]
-pub struct Reserving {
-    latencies: Latencies,
-    /// Of each erase block. Two divisions an operation cost more than this table.
-    places: Vec<Place>,
-    planes_free_at: Vec<Time>,
-    channels_free_at: Vec<Time>,
-}
+pub(super) struct Places(Vec<Place>);
 
 /// The plane and the channel of an erase block.
 #[derive(Debug, Clone, Copy)]
-struct Place {
-    plane: u32,
-    channel: u32,
+pub(super) struct Place {
+    pub plane: u32,
+    pub channel: u32,
 }
 
-impl Reserving {
-    /// All planes and channels idle.
-    pub fn new(geometry: Geometry, latencies: Latencies) -> Reserving {
+impl Places {
+    pub fn new(geometry: &super::Geometry) -> Places {
         let place = |block| {
             let plane = geometry.unit_of(EraseBlock(block));
             Place { plane, channel: geometry.channel_of(plane) }
         };
-        Reserving {
-            latencies,
-            // Zones have planes, and no blocks: a plane's number is that of its first block.
-            places: (0..geometry.blocks.max(geometry.units())).map(place).collect(),
-            planes_free_at: vec![Time::ZERO; geometry.units() as usize],
-            channels_free_at: vec![Time::ZERO; geometry.channels as usize],
-        }
+        // Zones have planes, and no blocks: a plane's number is that of its first block.
+        Places((0..geometry.blocks.max(geometry.units())).map(place).collect())
     }
 
-    /// The plane and the channel of a block, and until when they are taken.
-    pub(super) fn state(&self, block: EraseBlock) -> ((usize, usize), (Time, Time)) {
-        let Place { plane, channel } = self.places[block.index()];
-        let (plane, channel) = (plane as usize, channel as usize);
-        ((plane, channel), (self.planes_free_at[plane], self.channels_free_at[channel]))
-    }
-
-    /// The durations of the operations.
-    pub(super) fn latencies(&self) -> &Latencies {
-        &self.latencies
+    pub fn blocks(&self) -> usize {
+        self.0.len()
     }
 
     #[inline]
-    fn resources(&mut self, block: EraseBlock) -> (&mut Time, &mut Time) {
-        let Place { plane, channel } = self.places[block.index()];
-        (&mut self.planes_free_at[plane as usize], &mut self.channels_free_at[channel as usize])
-    }
-}
-
-impl Timing for Reserving {
-    const TIMED: bool = true;
-
-    #[inline]
-    fn read(&mut self, block: EraseBlock, _purpose: Purpose, at: Time) -> Time {
-        let Latencies { read_ns, transfer_ns, .. } = self.latencies;
-        let (plane, channel) = self.resources(block);
-        let loaded = at.max(*plane) + read_ns;
-        let done = loaded.max(*channel) + transfer_ns;
-        (*plane, *channel) = (done, done);
-        done
-    }
-
-    #[inline]
-    fn program(&mut self, block: EraseBlock, _purpose: Purpose, at: Time) -> Time {
-        let Latencies { program_ns, transfer_ns, .. } = self.latencies;
-        let (plane, channel) = self.resources(block);
-        let loaded = at.max(*plane).max(*channel) + transfer_ns;
-        *channel = loaded;
-        *plane = loaded + program_ns;
-        *plane
-    }
-
-    /// All times are loaded before any is stored, so that no load waits for a store: where both blocks share a plane or
-    /// a channel, the read ends after the time that was loaded for the program.
-    #[inline]
-    fn copy(&mut self, source: EraseBlock, target: EraseBlock, _purpose: Purpose, at: Time) -> Time {
-        let Latencies { read_ns, program_ns, transfer_ns, .. } = self.latencies;
-        let (Place { plane: from, channel: over }, to) = (self.places[source.index()], self.places[target.index()]);
-        let (planes, channels) = (&mut self.planes_free_at, &mut self.channels_free_at);
-        let (from_free, over_free) = (planes[from as usize], channels[over as usize]);
-        let (to_free, to_over_free) = (planes[to.plane as usize], channels[to.channel as usize]);
-        let read = (at.max(from_free) + read_ns).max(over_free) + transfer_ns;
-        let loaded = read.max(to_free).max(to_over_free) + transfer_ns;
-        (planes[from as usize], channels[over as usize]) = (read, read);
-        channels[to.channel as usize] = loaded;
-        planes[to.plane as usize] = loaded + program_ns;
-        loaded + program_ns
-    }
-
-    #[inline]
-    fn erase(&mut self, block: EraseBlock, at: Time) -> Time {
-        let erase_ns = self.latencies.erase_ns;
-        let (plane, _) = self.resources(block);
-        *plane = at.max(*plane) + erase_ns;
-        *plane
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::random::Random;
-
-    const LATENCIES: Latencies = Latencies { read_ns: 50, program_ns: 500, erase_ns: 3000, transfer_ns: 10 };
-
-    fn drive(channels: u32, dies: u32) -> Reserving {
-        Reserving::new(Geometry::new(1 << 20, 4096, 4, (channels, dies, 1)).unwrap(), LATENCIES)
-    }
-
-    #[test]
-    fn one_die_does_one_thing_at_a_time() {
-        let mut drive = drive(1, 1);
-        assert_eq!(drive.program(EraseBlock(0), Purpose::Host, Time(0)), Time(510));
-        assert_eq!(drive.program(EraseBlock(1), Purpose::Host, Time(0)), Time(1020));
-        assert_eq!(drive.read(EraseBlock(0), Purpose::Host, Time(0)), Time(1080));
-        assert_eq!(drive.erase(EraseBlock(0), Time(5000)), Time(8000));
-    }
-
-    #[test]
-    fn dies_on_a_channel_share_only_the_transfer() {
-        let mut drive = drive(1, 2);
-        assert_eq!(drive.program(EraseBlock(0), Purpose::Host, Time(0)), Time(510));
-        assert_eq!(drive.program(EraseBlock(1), Purpose::Host, Time(0)), Time(520));
-    }
-
-    /// Between any two blocks, on drives of every shape and in any state.
-    #[test]
-    fn a_copy_is_a_read_and_then_a_program() {
-        let mut random = Random::new(1, "timing");
-        for (channels, dies) in [(1, 1), (1, 2), (2, 1), (2, 2), (4, 2)] {
-            let (mut whole, mut parts) = (drive(channels, dies), drive(channels, dies));
-            for _ in 0..2000 {
-                let [source, target] = [0; 2].map(|_| EraseBlock(random.below(16) as u32));
-                let at = Time(random.below(1 << 20));
-                let read = parts.read(source, Purpose::Host, at);
-                let programmed = parts.program(target, Purpose::Host, read);
-                assert_eq!(whole.copy(source, target, Purpose::Host, at), programmed);
-                assert_eq!(
-                    (&whole.planes_free_at, &whole.channels_free_at),
-                    (&parts.planes_free_at, &parts.channels_free_at)
-                );
-            }
-        }
-    }
-
-    #[test]
-    fn channels_share_nothing() {
-        let mut drive = drive(2, 1);
-        assert_eq!(drive.program(EraseBlock(0), Purpose::Host, Time(0)), Time(510));
-        assert_eq!(drive.program(EraseBlock(1), Purpose::Host, Time(0)), Time(510));
+    pub fn of(&self, block: EraseBlock) -> Place {
+        self.0[block.index()]
     }
 }

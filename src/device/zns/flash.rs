@@ -8,7 +8,7 @@
 
 use super::machine::Record;
 use super::shape::ZnsShape;
-use crate::device::nand::{EraseBlock, Geometry, Latencies, MaybeRecording, Timing};
+use crate::device::nand::{EraseBlock, Geometry, Latencies, Reserving, Timing};
 use crate::device::wait_log::{Purpose, WaitLog};
 use crate::device::{FlashAccount, ZoneState};
 use crate::time::Time;
@@ -18,7 +18,7 @@ use std::ops::Range;
 /// The flash of a drive.
 #[derive(Debug)]
 pub(super) struct Flash {
-    timing: Option<MaybeRecording>,
+    timing: Option<Reserving>,
     geometry: Geometry,
     latencies: Latencies,
     page_bytes: u64,
@@ -63,7 +63,7 @@ impl Flash {
         let planes = (shape.channels, shape.dies, shape.planes);
         let geometry = Geometry::new(0, shape.page_bytes, 1, planes).expect("a drive without blocks is not too large");
         Flash {
-            timing: is_timed.then(|| MaybeRecording::new(geometry, shape.latencies, None)),
+            timing: is_timed.then(|| Reserving::new(geometry, shape.latencies, None)),
             geometry,
             latencies: shape.latencies,
             page_bytes,
@@ -89,7 +89,7 @@ impl Flash {
     /// Records the waits of its operations from now on. All planes are idle.
     pub fn record(&mut self, log: &WaitLog) {
         if self.is_timed() {
-            self.timing = Some(MaybeRecording::new(self.geometry, self.latencies, Some(log)));
+            self.timing = Some(Reserving::new(self.geometry, self.latencies, Some(log)));
         }
     }
 

@@ -1,5 +1,6 @@
 //! A block device as a backend of the engine.
 
+use super::answered::{Answered, answers_with_times};
 use super::{Backend, HostWrite};
 use crate::device::{Account, BlockDevice, DeviceError, Lba, STAMP_BYTES, fill_with_stamp};
 use crate::label::Label;
@@ -18,12 +19,20 @@ pub struct DeviceBackend {
     is_timed: bool,
     /// Holds the largest part of a request.
     buffer: Vec<u8>,
+    answered: Answered,
 }
 
 impl DeviceBackend {
     pub fn new(device: Box<dyn BlockDevice>) -> DeviceBackend {
         let (width, blocks, is_timed) = (device.block_width(), device.blocks(), device.is_timed());
-        DeviceBackend { device, width, blocks, is_timed, buffer: vec![0; AT_ONCE as usize * width] }
+        DeviceBackend {
+            device,
+            width,
+            blocks,
+            is_timed,
+            buffer: vec![0; AT_ONCE as usize * width],
+            answered: Answered::default(),
+        }
     }
 
     /// Reads blocks.
@@ -57,6 +66,8 @@ fn stamp_of(block: &[u8]) -> Option<u32> {
 }
 
 impl Backend for DeviceBackend {
+    answers_with_times!();
+
     fn is_timed(&self) -> bool {
         self.is_timed
     }
@@ -70,7 +81,7 @@ impl Backend for DeviceBackend {
     }
 
     /// Works until the device has nothing more that is due.
-    fn work(&mut self, _last_done: Time, at: Time) -> Result<(), RunError> {
+    fn work(&mut self, at: Time) -> Result<(), RunError> {
         while self.device.work(at)?.is_some_and(|more| more <= at) {}
         Ok(())
     }

@@ -1,13 +1,13 @@
 //! A translation layer on flash as a backend of the engine.
 
 use super::{Backend, HostWrite};
-use crate::device::nand::LogicalPage;
+use crate::device::nand::{LogicalPage, Telling, Timing};
 use crate::device::{Account, PageCover};
 use crate::label::Label;
 use crate::run::accounts::Stored;
 use crate::run::error::RunError;
 use crate::time::Time;
-use crate::translation::{Requests, Translation, account_in_pages};
+use crate::translation::{MomentOf, Requests, Translation, account_in_pages};
 
 /// A translation layer on flash as a backend.
 pub struct DriveBackend<L> {
@@ -25,10 +25,12 @@ impl<L: Translation> DriveBackend<L> {
     }
 }
 
-impl<L: Translation> Backend for DriveBackend<L> {
+impl<L: Translation<Timing: Telling>> Backend for DriveBackend<L> {
+    type Moment = MomentOf<L>;
+
     #[inline]
     fn is_timed(&self) -> bool {
-        L::TIMED
+        L::Timing::TIMED
     }
 
     #[inline]
@@ -50,38 +52,67 @@ impl<L: Translation> Backend for DriveBackend<L> {
         self.layer.prefetch_old(self.requests.first_page(offset));
     }
 
-    /// The layer gets the time in which nothing is in flight.
     #[inline]
-    fn work(&mut self, last_done: Time, at: Time) -> Result<(), RunError> {
-        if L::TIMED && at > last_done {
-            self.layer.idle(last_done, at)?;
-        }
-        Ok(())
+    fn issue(&mut self, at: Time) -> MomentOf<L> {
+        self.layer.timing().instant(at)
     }
 
     #[inline]
-    fn write(&mut self, range: (u64, u64), write: HostWrite, at: Time) -> Result<Time, RunError> {
+    fn later(&mut self, sum: MomentOf<L>, other: MomentOf<L>) -> MomentOf<L> {
+        self.layer.timing().later(sum, other)
+    }
+
+    #[inline]
+    fn watch(&mut self, number: u64, moment: MomentOf<L>) {
+        self.layer.timing().watch(number, moment);
+    }
+
+    #[inline]
+    fn next_done(&mut self, until: Time) -> Option<(u64, Time)> {
+        self.layer.timing().next_done(until)
+    }
+
+    fn idle(&mut self, from: Time, until: Time) -> Result<(), RunError> {
+        Ok(self.layer.idle(from, until)?)
+    }
+
+    #[inline]
+    fn write(&mut self, range: (u64, u64), write: HostWrite, at: MomentOf<L>) -> Result<MomentOf<L>, RunError> {
         let page = (Label::host(write.content).provenance(), write.stream, write.stamp);
-        self.cover.add(range.1, self.requests.pages(range.0, range.1).len() as u64);
+        self.cover.write(range.1, self.requests.pages(range.0, range.1).len() as u64);
         Ok(self.requests.write(&mut self.layer, range, page, at)?)
     }
 
     #[inline]
-    fn read(&mut self, range: (u64, u64), at: Time, mut see: impl FnMut(u64, Option<u32>)) -> Result<Time, RunError> {
-        Ok(self.requests.read(&mut self.layer, range, at, |page, stamp| see(page.0.into(), stamp))?)
+    fn read(
+        &mut self,
+        range: (u64, u64),
+        at: MomentOf<L>,
+        mut see: impl FnMut(u64, Option<u32>),
+    ) -> Result<MomentOf<L>, RunError> {
+        let cover = &mut self.cover;
+        Ok(self.requests.read(&mut self.layer, range, at, |page, stamp| {
+            cover.read(stamp.is_some());
+            see(page.0.into(), stamp);
+        })?)
     }
 
-    fn discard(&mut self, (offset, length): (u64, u64), at: Time) -> Result<(std::ops::Range<u64>, Time), RunError> {
+    fn discard(
+        &mut self,
+        (offset, length): (u64, u64),
+        at: MomentOf<L>,
+    ) -> Result<(std::ops::Range<u64>, MomentOf<L>), RunError> {
         let pages = self.requests.covered(offset, length);
         let mut done = at;
         for page in pages.clone() {
-            done = done.max(self.layer.discard(LogicalPage(page), at)?);
+            let noted = self.layer.discard(LogicalPage(page), at)?;
+            done = self.layer.timing().later(done, noted);
         }
         Ok((pages.start.into()..pages.end.into(), done))
     }
 
     /// A write is on flash when it is done: a flush costs nothing itself.
-    fn flush(&mut self, at: Time) -> Result<Time, RunError> {
+    fn flush(&mut self, at: MomentOf<L>) -> Result<MomentOf<L>, RunError> {
         Ok(at)
     }
 

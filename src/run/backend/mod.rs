@@ -4,10 +4,12 @@
 //! |---|---|
 //! | `drive` | a translation layer on flash |
 //! | `device` | a block device |
+//! | `answered` | the completions of those that answer with a time |
 //! | `volume` | a file in any volume |
 //! | `sfs` | a file in a volume of sfs, with its census |
 //! | `file_shape` | the size of the file, and the space that it finds used |
 
+mod answered;
 mod device;
 mod drive;
 mod file_shape;
@@ -38,6 +40,9 @@ pub(super) struct HostWrite {
 
 /// A backend of the engine. Ranges are (offset, length) in bytes, within the exported space.
 pub(super) trait Backend {
+    /// The end of a request: a time, or a handle for a time that is not known yet.
+    type Moment: Copy;
+
     /// True if completion times are modelled.
     fn is_timed(&self) -> bool;
 
@@ -56,20 +61,48 @@ pub(super) trait Backend {
     #[inline]
     fn prefetch_old(&self, _offset: u64) {}
 
-    /// Does background work at time `at`; the latest request is done at `last_done`.
-    fn work(&mut self, last_done: Time, at: Time) -> Result<(), RunError>;
+    /// The instant at which a request is issued, after all that happens before.
+    fn issue(&mut self, at: Time) -> Self::Moment;
 
-    /// Writes; returns the completion time.
-    fn write(&mut self, range: (u64, u64), write: HostWrite, at: Time) -> Result<Time, RunError>;
+    /// The later of both; only the result may be used afterwards.
+    fn later(&mut self, sum: Self::Moment, other: Self::Moment) -> Self::Moment;
 
-    /// Reads; returns the completion time. `see` gets the number and the stamp of each unit.
-    fn read(&mut self, range: (u64, u64), at: Time, see: impl FnMut(u64, Option<u32>)) -> Result<Time, RunError>;
+    /// Request `number` is done at `moment`, and will be told.
+    fn watch(&mut self, number: u64, moment: Self::Moment);
 
-    /// Discards the units that are covered completely. Returns them and the completion time.
-    fn discard(&mut self, range: (u64, u64), at: Time) -> Result<(std::ops::Range<u64>, Time), RunError>;
+    /// The next watched request that is done, and when, if that is not after `until`, before which nothing is issued.
+    fn next_done(&mut self, until: Time) -> Option<(u64, Time)>;
+
+    /// Does the background work that is due at `at`, before a request that is issued then.
+    fn work(&mut self, _at: Time) -> Result<(), RunError> {
+        Ok(())
+    }
+
+    /// Nothing is in flight from `from` until `until`.
+    fn idle(&mut self, _from: Time, _until: Time) -> Result<(), RunError> {
+        Ok(())
+    }
+
+    /// Writes; returns when it is done.
+    fn write(&mut self, range: (u64, u64), write: HostWrite, at: Self::Moment) -> Result<Self::Moment, RunError>;
+
+    /// Reads; returns when it is done. `see` gets the number and the stamp of each unit.
+    fn read(
+        &mut self,
+        range: (u64, u64),
+        at: Self::Moment,
+        see: impl FnMut(u64, Option<u32>),
+    ) -> Result<Self::Moment, RunError>;
+
+    /// Discards the units that are covered completely. Returns them, and when it is done.
+    fn discard(
+        &mut self,
+        range: (u64, u64),
+        at: Self::Moment,
+    ) -> Result<(std::ops::Range<u64>, Self::Moment), RunError>;
 
     /// Makes everything durable that was done before; all earlier requests are done at `at`.
-    fn flush(&mut self, at: Time) -> Result<Time, RunError>;
+    fn flush(&mut self, at: Self::Moment) -> Result<Self::Moment, RunError>;
 
     /// The counts of the backend and everything below it, since they were new.
     fn account(&self) -> Account;

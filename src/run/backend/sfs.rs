@@ -1,6 +1,7 @@
 //! A file in a volume of sfs as a backend of the engine: blocks are stamps and keep the workload's labels, and the live
 //! blocks of each segment are counted.
 
+use super::answered::{Answered, answers_with_times};
 use super::{Backend, FileShape, HostWrite};
 use crate::device::{Account, STAMP_BYTES, fill_with_stamp};
 use crate::fs::Durable;
@@ -31,6 +32,7 @@ pub struct SfsBackend {
     writes: u64,
     /// The time at which the dummy file was written.
     dummy: Option<Tick>,
+    answered: Answered,
 }
 
 impl SfsBackend {
@@ -61,6 +63,7 @@ impl SfsBackend {
             fsync_every: shape.fsync_every,
             writes: 0,
             dummy: last_dummy,
+            answered: Answered::default(),
         })
     }
 
@@ -110,6 +113,8 @@ impl SfsBackend {
 }
 
 impl Backend for SfsBackend {
+    answers_with_times!();
+
     fn is_timed(&self) -> bool {
         self.volume.is_timed()
     }
@@ -122,7 +127,7 @@ impl Backend for SfsBackend {
         self.blocks * BLOCK_BYTES
     }
 
-    fn work(&mut self, _last_done: Time, at: Time) -> Result<(), RunError> {
+    fn work(&mut self, at: Time) -> Result<(), RunError> {
         let task = &Task::at(self.now.max(at));
         while self.volume.is_timed() && self.volume.work(task)?.is_some_and(|more| more <= task.now()) {}
         self.ended(task);

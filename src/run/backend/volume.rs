@@ -1,6 +1,7 @@
 //! A file in any volume as a backend of the engine, like a virtual machine's disk image. All that it writes is data to
 //! the volume.
 
+use super::answered::{Answered, answers_with_times};
 use super::{Backend, FileShape, HostWrite};
 use crate::device::{Account, STAMP_BYTES, fill_with_stamp};
 use crate::fs::Durable;
@@ -28,6 +29,7 @@ pub struct VolumeBackend {
     buffer: Vec<u8>,
     fsync_every: Option<u64>,
     writes: u64,
+    answered: Answered,
 }
 
 impl VolumeBackend {
@@ -46,7 +48,16 @@ impl VolumeBackend {
         }
         volume.sync(&call)?;
         let buffer = vec![0; AT_ONCE as usize * WIDTH];
-        Ok(VolumeBackend { volume, now: task.now(), file, blocks, buffer, fsync_every: shape.fsync_every, writes: 0 })
+        Ok(VolumeBackend {
+            volume,
+            now: task.now(),
+            file,
+            blocks,
+            buffer,
+            fsync_every: shape.fsync_every,
+            writes: 0,
+            answered: Answered::default(),
+        })
     }
 
     /// Makes one operation, which begins at `at` or when the one before is done. Returns its end.
@@ -84,6 +95,8 @@ impl VolumeBackend {
 }
 
 impl Backend for VolumeBackend {
+    answers_with_times!();
+
     fn is_timed(&self) -> bool {
         self.volume.is_timed()
     }
@@ -96,7 +109,7 @@ impl Backend for VolumeBackend {
         self.blocks * BLOCK_BYTES
     }
 
-    fn work(&mut self, _last_done: Time, at: Time) -> Result<(), RunError> {
+    fn work(&mut self, at: Time) -> Result<(), RunError> {
         self.operate(at, |file, call| {
             let volume = &file.volume;
             while volume.is_timed() && volume.work(call)?.is_some_and(|more| more <= call.task.now()) {}

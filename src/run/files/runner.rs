@@ -127,7 +127,8 @@ impl<'a, F: FileSystem> Runner<'a, F> {
     fn log(&self, lane: &LaneRun<F>, operation: &FileOperation, (began, done): (Time, Time)) -> Result<(), RunError> {
         let Some(log) = self.run.log else { return Ok(()) };
         let begin = Time(self.counted_from.load(Ordering::Relaxed));
-        log.write(log_row(lane.number, operation), Some((begin, began, done)))
+        let asker = log.waits().asker();
+        log.write(log_row(lane.number, operation), Some((asker, (begin, began, done))))
     }
 
     /// The count begins now.

@@ -11,7 +11,7 @@ pub use cached_map::CachedMap;
 
 use super::FlashLayer;
 use super::page_level::settings::{
-    BACKGROUND, D, EXPORT, FRONTIERS, Frontiers, HINTS, OP, RESERVE, STREAMS, VICTIM, WEAR, WEAR_GAP,
+    AHEAD, BACKGROUND, D, EXPORT, FRONTIERS, Frontiers, HINTS, OP, RESERVE, SCOPE, STREAMS, VICTIM, WEAR, WEAR_GAP,
 };
 use super::page_level::{PageLevel, PageSettings, ReadVictim, VICTIMS};
 use crate::device::nand::{Geometry, Nand, Timing};
@@ -48,7 +48,9 @@ pub static KIND: Kind = Kind {
         FRONTIERS,
         STREAMS,
         HINTS,
+        SCOPE,
         RESERVE,
+        AHEAD,
         WEAR,
         WEAR_GAP,
         BACKGROUND,

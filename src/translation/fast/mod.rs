@@ -24,7 +24,6 @@ use super::{Flash, PageWrite, Translation, TranslationError, UNMAPPED, bits_for,
 use crate::device::nand::{EraseBlock, Erased, LogicalPage, Nand, PhysicalPage, Spare, Timing};
 use crate::label::{Cause, Label, Tally};
 use crate::tables::{filled, prefetch};
-use crate::time::Time;
 use std::collections::VecDeque;
 
 /// A logical block: the unit of block mapping.
@@ -146,7 +145,7 @@ impl<T: Timing> Fast<T> {
         Ok(block)
     }
 
-    fn erase(&mut self, block: EraseBlock, at: Time) -> Result<Time, TranslationError> {
+    fn erase(&mut self, block: EraseBlock, at: T::Moment) -> Result<T::Moment, TranslationError> {
         debug_assert!(self.valid.words_of(block).all(|word| self.valid.word(word) == 0), "nothing newest is erased");
         let (erased, done) = self.nand.erase(block, at)?;
         match erased {
@@ -170,7 +169,7 @@ impl<T: Timing> Fast<T> {
 
     /// The physical page for a write, and true if it is in a log block.
     #[inline]
-    fn place_for(&mut self, page: LogicalPage, at: Time) -> Result<(PhysicalPage, bool), TranslationError> {
+    fn place_for(&mut self, page: LogicalPage, at: T::Moment) -> Result<(PhysicalPage, bool), TranslationError> {
         let (of, offset) = self.split(page);
         match (self.sequential.filter(|log| log.of == of), self.data_block(of)) {
             (Some(log), _) if self.programmed(log.block) == offset => {
@@ -193,7 +192,7 @@ impl<T: Timing> Fast<T> {
     }
 
     /// Assigns the sequential log block to a logical block.
-    fn start_sequential(&mut self, of: LogicalBlock, at: Time) -> Result<EraseBlock, TranslationError> {
+    fn start_sequential(&mut self, of: LogicalBlock, at: T::Moment) -> Result<EraseBlock, TranslationError> {
         self.merge_sequential(at)?;
         let block = self.take_free()?;
         self.sequential = Some(SequentialLog { of, block });
@@ -201,7 +200,7 @@ impl<T: Timing> Fast<T> {
     }
 
     /// A random log block with a free page.
-    fn random_log(&mut self, at: Time) -> Result<EraseBlock, TranslationError> {
+    fn random_log(&mut self, at: T::Moment) -> Result<EraseBlock, TranslationError> {
         if let Some(&block) = self.random.back()
             && self.programmed(block) < self.pages_per_block()
         {
@@ -217,7 +216,7 @@ impl<T: Timing> Fast<T> {
     }
 
     /// Switch or partial merge: makes the sequential log block a data block.
-    fn merge_sequential(&mut self, at: Time) -> Result<(), TranslationError> {
+    fn merge_sequential(&mut self, at: T::Moment) -> Result<(), TranslationError> {
         let Some(log) = self.sequential.take() else { return Ok(()) };
         if self.programmed(log.block) == self.pages_per_block() {
             self.merges.switch += 1;
@@ -228,7 +227,7 @@ impl<T: Timing> Fast<T> {
     }
 
     /// Frees the oldest random log block: a full merge for every logical block with a newest page in it.
-    fn merge_oldest_random(&mut self, at: Time) -> Result<(), TranslationError> {
+    fn merge_oldest_random(&mut self, at: T::Moment) -> Result<(), TranslationError> {
         let victim = self.random.pop_front().ok_or_else(|| self.worn_out())?;
         for word in self.valid.words_of(victim) {
             // Each merge moves all pages of its logical block, also those in this word.
@@ -243,7 +242,7 @@ impl<T: Timing> Fast<T> {
     }
 
     /// Copies all newest pages of a logical block to one block.
-    fn merge_full(&mut self, of: LogicalBlock, at: Time) -> Result<(), TranslationError> {
+    fn merge_full(&mut self, of: LogicalBlock, at: T::Moment) -> Result<(), TranslationError> {
         if self.sequential.is_some_and(|log| log.of == of) {
             // The sequential log block has the first pages already, and can take the rest.
             return self.merge_sequential(at);
@@ -255,7 +254,7 @@ impl<T: Timing> Fast<T> {
 
     /// Copies the missing pages to `target`, which has the first pages of the logical block, makes it the data block,
     /// and erases the old one.
-    fn complete(&mut self, of: LogicalBlock, target: EraseBlock, at: Time) -> Result<(), TranslationError> {
+    fn complete(&mut self, of: LogicalBlock, target: EraseBlock, at: T::Moment) -> Result<(), TranslationError> {
         debug_assert!(!self.random.contains(&target), "a random log block becomes no data block");
         let mut copies = 0;
         let copied = self.copy_missing(of, target, at, &mut copies);
@@ -275,9 +274,9 @@ impl<T: Timing> Fast<T> {
         &mut self,
         of: LogicalBlock,
         target: EraseBlock,
-        at: Time,
+        at: T::Moment,
         copies: &mut u64,
-    ) -> Result<Time, TranslationError> {
+    ) -> Result<T::Moment, TranslationError> {
         let pages_per_block = self.pages_per_block();
         let first = self.page(of, 0).0;
         let mut offset = self.programmed(target);
@@ -295,7 +294,8 @@ impl<T: Timing> Fast<T> {
                 }
                 Some(from) => {
                     let run = self.run_length(first + offset, first + end, from);
-                    done = done.max(self.copy_run(from, run, to, at)?);
+                    let one = self.copy_run(from, run, to, at)?;
+                    done = self.nand.timing().later(done, one);
                     *copies += u64::from(run);
                     offset += run;
                 }
@@ -325,7 +325,13 @@ impl<T: Timing> Fast<T> {
     }
 
     /// Copies consecutive pages of one block.
-    fn copy_run(&mut self, from: PhysicalPage, run: u32, to: PhysicalPage, at: Time) -> Result<Time, TranslationError> {
+    fn copy_run(
+        &mut self,
+        from: PhysicalPage,
+        run: u32,
+        to: PhysicalPage,
+        at: T::Moment,
+    ) -> Result<T::Moment, TranslationError> {
         debug_assert!((1..=u64::BITS).contains(&run), "a run of {run} pages fits a word");
         for step in 0..run {
             self.valid.clear(PhysicalPage(from.0 + step));
@@ -337,28 +343,33 @@ impl<T: Timing> Fast<T> {
     }
 
     /// Frees the blocks of a logical block without written pages.
-    fn drop_empty(&mut self, of: LogicalBlock, at: Time) -> Result<Time, TranslationError> {
+    fn drop_empty(&mut self, of: LogicalBlock, at: T::Moment) -> Result<T::Moment, TranslationError> {
         let mut done = at;
         if let Some(log) = self.sequential.take_if(|log| log.of == of) {
             done = self.erase(log.block, at)?;
         }
         let data = std::mem::replace(&mut self.data_blocks[of.0 as usize], UNMAPPED);
         if data != UNMAPPED {
-            done = done.max(self.erase(EraseBlock(data), at)?);
+            let one = self.erase(EraseBlock(data), at)?;
+            done = self.nand.timing().later(done, one);
         }
         Ok(done)
     }
 }
 
 impl<T: Timing> Translation for Fast<T> {
-    const TIMED: bool = T::TIMED;
+    type Timing = T;
+
+    fn timing(&mut self) -> &mut T {
+        self.nand.timing()
+    }
 
     fn name(&self) -> &'static str {
         "fast"
     }
 
     #[inline]
-    fn write(&mut self, write: PageWrite, at: Time) -> Result<Time, TranslationError> {
+    fn write(&mut self, write: PageWrite, at: T::Moment) -> Result<T::Moment, TranslationError> {
         let (to, is_logged) = self.place_for(write.page, at)?;
         let (of, _) = self.split(write.page);
         match self.lookup(write.page) {
@@ -377,12 +388,12 @@ impl<T: Timing> Translation for Fast<T> {
     }
 
     #[inline]
-    fn read(&mut self, page: LogicalPage, at: Time) -> Result<(Option<u32>, Time), TranslationError> {
+    fn read(&mut self, page: LogicalPage, at: T::Moment) -> Result<(Option<u32>, T::Moment), TranslationError> {
         let Some(from) = self.lookup(page) else { return Ok((None, at)) };
         read_newest(&mut self.nand, page, from, at)
     }
 
-    fn discard(&mut self, page: LogicalPage, at: Time) -> Result<Time, TranslationError> {
+    fn discard(&mut self, page: LogicalPage, at: T::Moment) -> Result<T::Moment, TranslationError> {
         let Some(from) = self.lookup(page) else { return Ok(at) };
         self.valid.clear(from);
         self.logged[page.0 as usize] = UNMAPPED;

@@ -44,8 +44,9 @@ pub fn rebuilt<T: Timing>(lost: Fast<T>) -> Result<Fast<T>, TranslationError> {
             Some(_) => random.push((first.sequence, block)),
         }
     }
+    let at = drive.nand.timing().instant(Time::ZERO);
     for block in of_fillers {
-        drive.erase(block, Time::ZERO)?;
+        drive.erase(block, at)?;
     }
     random.sort_unstable();
     drive.random.extend(random.into_iter().map(|(_, block)| block));
@@ -56,7 +57,7 @@ pub fn rebuilt<T: Timing>(lost: Fast<T>) -> Result<Fast<T>, TranslationError> {
         if let Some(&(_, newer)) = blocks.get(1) {
             drive.forget_discarded(of, base, newer);
             drive.merges.partial += 1;
-            drive.complete(of, newer, Time::ZERO)?;
+            drive.complete(of, newer, at)?;
         } else {
             // The block map finds all its pages from now on.
             drive.forget_logged(of, base);

@@ -3,17 +3,19 @@
 use super::{PageLevel, PageMap, WearLevelling};
 use crate::device::nand::{EraseBlock, Erased, LogicalPage, PhysicalPage, Timing};
 use crate::label::Cause;
-use crate::time::Time;
 use crate::translation::frontier::Frontier;
 use crate::translation::valid_pages::lowest_bits;
-use crate::translation::victims::Victims;
 use crate::translation::{TranslationError, VictimPolicy};
 
 /// The number of collections in a row for one host block after which wear levelling and updates of the map on flash are
 /// skipped. Both take space: a drive with hardly any spare space would collect for ever.
 const MOST_COLLECTIONS: u32 = 64;
 
-/// How many copies ahead the map entry of a page is prefetched.
+/// The number of collections for one host block that are made ahead. With more than seven of eight pages valid they free
+/// less than the host takes, and the host gets down to the reserve.
+const MOST_AHEAD: u32 = 8;
+
+/// The number of copies ahead at which the map entry of a page is prefetched.
 const OWNERS_AHEAD: usize = 16;
 
 /// The number of collections in a row for one host block, as a multiple of the drive's blocks, after which a policy of the
@@ -23,12 +25,14 @@ const MOST_CHOICES_PER_BLOCK: u32 = 64;
 impl<T: Timing, M: PageMap> PageLevel<T, M> {
     /// Gives the frontier of host writes a block; collects until more blocks are erased than the reserve.
     #[cold]
-    pub(super) fn refill(&mut self, stream: usize, at: Time) -> Result<PhysicalPage, TranslationError> {
+    pub(super) fn refill(&mut self, stream: usize, at: T::Moment) -> Result<PhysicalPage, TranslationError> {
         if let Some(full) = self.host[stream].close() {
             self.close(full);
         }
         let mut collections = 0;
-        while self.free.count() <= self.settings.reserve {
+        while self.free.count() <= self.settings.reserve
+            || self.free.count() <= self.settings.reserve + self.settings.ahead && collections < MOST_AHEAD
+        {
             self.is_short_of_space = collections >= MOST_COLLECTIONS;
             let is_endless = collections / MOST_CHOICES_PER_BLOCK >= self.nand.geometry().blocks;
             if is_endless && matches!(self.settings.victim, VictimPolicy::Chosen(_)) {
@@ -116,38 +120,21 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
         TranslationError::worn_out(&self.nand, self.retired)
     }
 
-    /// The set of candidates to choose from: with shares of the spare space, that of the stream furthest above its
-    /// share.
-    pub(super) fn set_to_collect(&self) -> usize {
-        let Some(shares) = &self.settings.spare_shares else { return 0 };
-        let total = self.invalid_in_candidates();
-        let excess = |set: usize| self.victims[set].invalid_in_candidates() as f64 - shares[set] * total as f64;
-        (0..self.victims.len())
-            .filter(|&set| self.victims[set].candidates() > 0)
-            .max_by(|&a, &b| excess(a).total_cmp(&excess(b)))
-            .unwrap_or(0)
-    }
-
-    pub(super) fn invalid_in_candidates(&self) -> u64 {
-        self.victims.iter().map(Victims::invalid_in_candidates).sum()
-    }
-
     /// Selects a victim and collects it; returns the time of its erase.
-    pub(super) fn collect_one(&mut self, at: Time) -> Result<Time, TranslationError> {
+    pub(super) fn collect_one(&mut self, at: T::Moment) -> Result<T::Moment, TranslationError> {
         self.occupied.0 += u128::from(self.occupied_slots());
         self.occupied.1 += 1;
-        let set = self.set_to_collect();
-        let now = self.written;
-        let victim = self.victims[set].choose(now).ok_or_else(|| self.worn_out())?;
+        let shares = self.settings.spare_shares.as_deref();
+        let victim = self.victims.choose(self.written, shares, &self.free).ok_or_else(|| self.worn_out())?;
         let done = self.collect(victim, Cause::GarbageCollection, at)?;
-        self.prefetch_victim(set);
+        self.prefetch_victim();
         self.level_wear(victim, at)?;
         Ok(done)
     }
 
     /// With static levelling: empties the least worn closed block if its erase count lags too far behind that of the
     /// block just erased. Its pages are cold, and are moved to worn blocks.
-    pub(super) fn level_wear(&mut self, erased: EraseBlock, at: Time) -> Result<(), TranslationError> {
+    pub(super) fn level_wear(&mut self, erased: EraseBlock, at: T::Moment) -> Result<(), TranslationError> {
         let WearLevelling::Static(gap) = self.settings.wear else { return Ok(()) };
         let Some(&(least, block)) = self.closed_by_wear.first() else { return Ok(()) };
         if self.free.count() > 1 && !self.is_short_of_space && self.nand.erase_counts()[erased.index()] > least + gap {
@@ -157,9 +144,14 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
     }
 
     /// Copies the valid pages of `victim` and erases it; returns the time of the erase.
-    pub(super) fn collect(&mut self, victim: EraseBlock, cause: Cause, at: Time) -> Result<Time, TranslationError> {
+    pub(super) fn collect(
+        &mut self,
+        victim: EraseBlock,
+        cause: Cause,
+        at: T::Moment,
+    ) -> Result<T::Moment, TranslationError> {
         let stream = self.stream_of_block[victim.index()] as usize;
-        self.victims_of(stream).remove(victim);
+        self.victims.remove(victim, &self.stream_of_block);
         if let WearLevelling::Static(_) = self.settings.wear {
             self.closed_by_wear.remove(&(self.nand.erase_counts()[victim.index()], victim));
         }
@@ -168,12 +160,12 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
         self.nand.count_copies(copies, cause, &mut self.sent);
         let done = copied?;
         self.written += copies;
-        self.victims_of(stream).erased(victim);
+        self.victims.erased(victim, &self.stream_of_block);
         let (erased, done) = self.nand.erase(victim, done)?;
         match erased {
             Erased::Usable => {
                 let plane = self.nand.geometry().unit_of(victim);
-                self.free.put(plane, victim, self.nand.erase_counts()[victim.index()]);
+                self.free.put_freed(plane, victim, self.nand.erase_counts()[victim.index()]);
             }
             Erased::WornOut => self.retire()?,
         }
@@ -186,9 +178,9 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
         victim: EraseBlock,
         stream: usize,
         cause: Cause,
-        at: Time,
+        at: T::Moment,
         copies: &mut u64,
-    ) -> Result<Time, TranslationError> {
+    ) -> Result<T::Moment, TranslationError> {
         let mut done = at;
         let words = self.valid.words_of(victim);
         let owners = self.peek_owners(victim);
@@ -230,7 +222,7 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
                     self.valid.set_run(to, room);
                     self.nand.copy((from, pages), to, cause, at, record)?
                 };
-                done = done.max(copied);
+                done = self.nand.timing().later(done, copied);
             }
         }
         self.owners = owners;
@@ -254,8 +246,9 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
     }
 
     /// Prefetches what the collection of the next victim reads first.
-    fn prefetch_victim(&self, set: usize) {
-        let Some(block) = self.victims[set].likely_next() else { return };
+    fn prefetch_victim(&self) {
+        let shares = self.settings.spare_shares.as_deref();
+        let Some(block) = self.victims.likely_next(shares, &self.free) else { return };
         self.valid.prefetch(self.nand.geometry().first_page(block));
         self.nand.prefetch_spare_areas(block);
     }

@@ -4,7 +4,6 @@
 use super::{Miss, PageLevel, PageMap};
 use crate::device::nand::{LogicalPage, PhysicalPage, Timing};
 use crate::label::{Cause, Content, Label, Provenance};
-use crate::time::Time;
 use crate::translation::{TranslationError, UNMAPPED};
 
 /// The layer alone writes its map, and for the mapping, whatever makes it do so now.
@@ -13,7 +12,7 @@ const OF_MAP_PAGE: Provenance = Provenance { origin: Cause::Mapping, content: Co
 impl<T: Timing, M: PageMap> PageLevel<T, M> {
     /// Loads the map entry of `page` into RAM; returns the completion time.
     #[inline]
-    pub(super) fn load_entry(&mut self, page: LogicalPage, at: Time) -> Result<Time, TranslationError> {
+    pub(super) fn load_entry(&mut self, page: LogicalPage, at: T::Moment) -> Result<T::Moment, TranslationError> {
         match self.map.request(page) {
             Some(miss) if M::ON_FLASH => self.serve_miss(miss, at),
             _ => Ok(at),
@@ -21,7 +20,7 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
     }
 
     /// Serves a miss: writes the evicted dirty entries, then reads the entry.
-    pub(super) fn serve_miss(&mut self, miss: Miss, at: Time) -> Result<Time, TranslationError> {
+    pub(super) fn serve_miss(&mut self, miss: Miss, at: T::Moment) -> Result<T::Moment, TranslationError> {
         let mut at = at;
         if let Some(page) = miss.write {
             at = self.write_map_page(page, Cause::Mapping, at)?;
@@ -38,8 +37,8 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
         &mut self,
         page: LogicalPage,
         cause: Cause,
-        at: Time,
-    ) -> Result<Time, TranslationError> {
+        at: T::Moment,
+    ) -> Result<T::Moment, TranslationError> {
         let mut at = at;
         let before = self.map.lookup(page);
         if before != UNMAPPED {
@@ -67,12 +66,13 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
 
     /// Writes the map pages of moved pages whose entries are not in RAM, each once. The last erased block is left to
     /// the copies of the next collection: without space, new entries wait in RAM.
-    pub(super) fn write_moved(&mut self, cause: Cause, at: Time) -> Result<Time, TranslationError> {
+    pub(super) fn write_moved(&mut self, cause: Cause, at: T::Moment) -> Result<T::Moment, TranslationError> {
         let mut done = at;
         while (self.free.count() > 1 || self.moved_has_room(cause))
             && let Some(page) = self.map.next_stale()
         {
-            done = done.max(self.write_map_page(page, cause, at)?);
+            let one = self.write_map_page(page, cause, at)?;
+            done = self.nand.timing().later(done, one);
         }
         Ok(done)
     }

@@ -15,6 +15,7 @@
 //! | `map_pages` | the pages of a map on flash |
 //! | `rebuild` | rebuilds the map after a power cut |
 //! | `settings` | the options |
+//! | `victim_sets` | the candidates of collection, by plane or by stream |
 //!
 //! Guarantees: a read returns the newest write; a copy keeps the content label; collection never needs more erased
 //! blocks than the reserve. Settings with too little spare space are rejected ([`PageSettings::read`]).
@@ -24,6 +25,7 @@ mod map;
 mod map_pages;
 mod rebuild;
 pub(super) mod settings;
+mod victim_sets;
 
 pub use map::{Miss, PageMap, RamMap};
 pub use settings::{KIND, PageSettings, ReadVictim, Streams, VICTIMS, WearLevelling};
@@ -31,12 +33,12 @@ pub use settings::{KIND, PageSettings, ReadVictim, Streams, VICTIMS, WearLevelli
 use super::free_blocks::FreeBlocks;
 use super::frontier::Frontier;
 use super::valid_pages::ValidPages;
-use super::victims::Victims;
 use super::{Flash, PageWrite, Translation, TranslationError, UNMAPPED, read_newest};
 use crate::device::nand::{EraseBlock, LogicalPage, Nand, PhysicalPage, Timing};
 use crate::label::{Cause, Label, Tally};
 use crate::time::Time;
 use std::collections::BTreeSet;
+use victim_sets::VictimSets;
 
 /// A page-level translation layer on flash.
 pub struct PageLevel<T, M = RamMap> {
@@ -44,8 +46,7 @@ pub struct PageLevel<T, M = RamMap> {
     map: M,
     valid: ValidPages,
     free: FreeBlocks,
-    /// Candidates: one set for all streams, or one for each if the streams have shares of the spare space.
-    victims: Vec<Victims>,
+    victims: VictimSets,
     /// The stream of each block's pages.
     stream_of_block: Vec<u8>,
     /// The frontiers of host writes, by stream.
@@ -83,14 +84,11 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
         let geometry = *nand.geometry();
         let streams = settings.streams.count() + usize::from(M::ON_FLASH);
         let frontiers = || (0..streams).map(|_| Frontier::new(geometry.units())).collect::<Vec<_>>();
-        let sets = if settings.spare_shares.is_some() { streams } else { 1 };
         PageLevel {
             map,
             valid: ValidPages::new(&geometry),
-            free: FreeBlocks::new(&geometry, settings.wear != WearLevelling::None),
-            victims: (0..sets)
-                .map(|_| Victims::new(settings.victim.clone(), geometry.blocks, geometry.pages_per_block, seed))
-                .collect(),
+            free: FreeBlocks::new(&geometry, settings.wear != WearLevelling::None).waiting_for(settings.ahead / 2),
+            victims: VictimSets::new(settings, &geometry, streams, seed),
             stream_of_block: vec![0; geometry.blocks as usize],
             host: frontiers(),
             copies: if settings.shared_frontier { Vec::new() } else { frontiers() },
@@ -117,27 +115,17 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
         }
     }
 
-    /// The candidates of this stream's blocks.
-    #[inline]
-    fn victims_of(&mut self, stream: usize) -> &mut Victims {
-        let set = if self.victims.len() == 1 { 0 } else { stream };
-        &mut self.victims[set]
-    }
-
     #[inline]
     fn invalidate(&mut self, page: PhysicalPage) {
         let block = self.nand.geometry().block_of(page);
         self.valid.clear(page);
-        let stream = if self.victims.len() == 1 { 0 } else { self.stream_of_block[block.index()] as usize };
-        let now = self.written;
-        self.victims_of(stream).invalidate(block, now);
+        self.victims.invalidate(block, &self.stream_of_block, self.written);
     }
 
     /// Makes a full block a candidate.
     fn close(&mut self, block: EraseBlock) {
-        let stream = self.stream_of_block[block.index()] as usize;
         let (now, erases) = (self.written, self.nand.erase_counts()[block.index()]);
-        self.victims_of(stream).close(block, now, erases);
+        self.victims.close(block, &self.stream_of_block, now, erases);
         if let WearLevelling::Static(_) = self.settings.wear {
             self.closed_by_wear.insert((erases, block));
         }
@@ -145,14 +133,18 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
 }
 
 impl<T: Timing, M: PageMap> Translation for PageLevel<T, M> {
-    const TIMED: bool = T::TIMED;
+    type Timing = T;
+
+    fn timing(&mut self) -> &mut T {
+        self.nand.timing()
+    }
 
     fn name(&self) -> &'static str {
         M::STATION
     }
 
     #[inline]
-    fn write(&mut self, write: PageWrite, at: Time) -> Result<Time, TranslationError> {
+    fn write(&mut self, write: PageWrite, at: T::Moment) -> Result<T::Moment, TranslationError> {
         let at = self.load_entry(write.page, at)?;
         let stream = self.stream_of(&write);
         let to = match self.host[stream].take() {
@@ -172,7 +164,7 @@ impl<T: Timing, M: PageMap> Translation for PageLevel<T, M> {
     }
 
     #[inline]
-    fn read(&mut self, page: LogicalPage, at: Time) -> Result<(Option<u32>, Time), TranslationError> {
+    fn read(&mut self, page: LogicalPage, at: T::Moment) -> Result<(Option<u32>, T::Moment), TranslationError> {
         let at = self.load_entry(page, at)?;
         let from = self.map.lookup(page);
         if from == UNMAPPED {
@@ -181,7 +173,7 @@ impl<T: Timing, M: PageMap> Translation for PageLevel<T, M> {
         read_newest(&mut self.nand, page, PhysicalPage(from), at)
     }
 
-    fn discard(&mut self, page: LogicalPage, at: Time) -> Result<Time, TranslationError> {
+    fn discard(&mut self, page: LogicalPage, at: T::Moment) -> Result<T::Moment, TranslationError> {
         let at = self.load_entry(page, at)?;
         if self.map.lookup(page) != UNMAPPED {
             let from = self.map.update(page, UNMAPPED);
@@ -193,10 +185,15 @@ impl<T: Timing, M: PageMap> Translation for PageLevel<T, M> {
     fn idle(&mut self, from: Time, until: Time) -> Result<(), TranslationError> {
         let mut at = from;
         while at < until && self.free.count() < self.settings.background_blocks {
-            if self.invalid_in_candidates() < u64::from(self.nand.geometry().pages_per_block) {
+            if self.victims.invalid_in_candidates() < u64::from(self.nand.geometry().pages_per_block) {
                 break;
             }
-            at = self.collect_one(at)?;
+            let begin = self.nand.timing().instant(at);
+            let collected = self.collect_one(begin)?;
+            match self.nand.timing().settle(collected, until) {
+                Some(done) => at = done,
+                None => break,
+            }
         }
         Ok(())
     }
@@ -213,11 +210,10 @@ impl<T: Timing, M: PageMap> Translation for PageLevel<T, M> {
             return;
         }
         let old = PhysicalPage(self.map.lookup(page));
-        let block = self.nand.geometry().block_of(old);
-        self.valid.prefetch(old);
-        let set =
-            if self.victims.len() == 1 { 0 } else { self.stream_of_block.get(block.index()).copied().unwrap_or(0) };
-        self.victims[set as usize].prefetch(block);
+        if old.0 != UNMAPPED {
+            self.valid.prefetch(old);
+            self.victims.prefetch(self.nand.geometry().block_of(old), &self.stream_of_block);
+        }
     }
 
     fn exported_pages(&self) -> u64 {
@@ -246,7 +242,9 @@ impl<T: Timing, M: PageMap> Translation for PageLevel<T, M> {
         let occupied = if self.occupied.1 > 0 {
             self.occupied.0 as f64 / self.occupied.1 as f64
         } else {
-            (geometry.pages() - u64::from(self.settings.reserve) * u64::from(geometry.pages_per_block)) as f64
+            (geometry.pages()
+                - u64::from(self.settings.reserve + self.settings.ahead) * u64::from(geometry.pages_per_block))
+                as f64
         };
         (occupied - self.map.pages_on_flash() as f64) / exported - 1.0
     }

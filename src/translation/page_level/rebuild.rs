@@ -34,18 +34,20 @@ pub fn rebuilt<T: Timing, M: PageMap>(lost: PageLevel<T, M>) -> Result<PageLevel
         }
     }
     reopen(&mut drive, partly_programmed);
+    let at = drive.nand.timing().instant(Time::ZERO);
     // Completes an interrupted collection before hosts take the space it needs. Its victim is the emptiest block;
     // whatever the policy, that is the one that fits.
     while drive.free.count() == 0
-        && let Some(victim) = emptiest(&mut drive)
+        && let Some(victim) = emptiest(&drive)
     {
-        drive.collect(victim, Cause::GarbageCollection, Time::ZERO)?;
+        drive.collect(victim, Cause::GarbageCollection, at)?;
     }
-    while drive.free.count() <= settings.reserve && drive.invalid_in_candidates() >= u64::from(geometry.pages_per_block)
+    while drive.free.count() <= settings.reserve
+        && drive.victims.invalid_in_candidates() >= u64::from(geometry.pages_per_block)
     {
-        drive.collect_one(Time::ZERO)?;
+        drive.collect_one(at)?;
     }
-    drive.write_moved(Cause::Mapping, Time::ZERO)?;
+    drive.write_moved(Cause::Mapping, at)?;
     Ok(drive)
 }
 
@@ -61,9 +63,8 @@ fn stream_of<T: Timing, M: PageMap>(drive: &PageLevel<T, M>, block: EraseBlock) 
 /// Closes a block: all its pages that are not valid are invalid.
 fn close<T: Timing, M: PageMap>(drive: &mut PageLevel<T, M>, block: EraseBlock) {
     let valid: u32 = drive.valid.words_of(block).map(|word| drive.valid.word(word).count_ones()).sum();
-    let stream = drive.stream_of_block[block.index()] as usize;
     for _ in valid..drive.nand.geometry().pages_per_block {
-        drive.victims_of(stream).invalidate(block, 0);
+        drive.victims.invalidate(block, &drive.stream_of_block, 0);
     }
     drive.close(block);
 }
@@ -85,7 +86,7 @@ fn reopen<T: Timing, M: PageMap>(drive: &mut PageLevel<T, M>, mut blocks: Vec<(u
             let first = geometry.first_page(block).0;
             let invalid = (first..first + programmed).filter(|&page| !drive.valid.contains(PhysicalPage(page))).count();
             for _ in 0..invalid {
-                drive.victims_of(stream).invalidate(block, 0);
+                drive.victims.invalidate(block, &drive.stream_of_block, 0);
             }
         } else {
             close(drive, block);
@@ -94,14 +95,8 @@ fn reopen<T: Timing, M: PageMap>(drive: &mut PageLevel<T, M>, mut blocks: Vec<(u
 }
 
 /// The candidate with the fewest valid pages.
-fn emptiest<T: Timing, M: PageMap>(drive: &mut PageLevel<T, M>) -> Option<EraseBlock> {
-    let mut emptiest = None;
-    for block in (0..drive.nand.geometry().blocks).map(EraseBlock) {
-        let stream = drive.stream_of_block[block.index()] as usize;
-        let victims = drive.victims_of(stream);
-        if victims.is_candidate(block) {
-            emptiest = emptiest.max(Some((victims.invalid(block), block)));
-        }
-    }
-    emptiest.filter(|(invalid, _)| *invalid > 0).map(|(_, block)| block)
+fn emptiest<T: Timing, M: PageMap>(drive: &PageLevel<T, M>) -> Option<EraseBlock> {
+    let blocks = (0..drive.nand.geometry().blocks).map(EraseBlock);
+    let candidates = blocks.filter_map(|block| Some((drive.victims.invalid_in(block, &drive.stream_of_block)?, block)));
+    candidates.max().filter(|(invalid, _)| *invalid > 0).map(|(_, block)| block)
 }

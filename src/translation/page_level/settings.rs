@@ -10,7 +10,22 @@ use crate::units::format_size;
 pub static KIND: Kind = Kind {
     name: "page",
     about: "the page-level translation layer: maps any page anywhere, and collects garbage",
-    options: &[EXPORT, OP, VICTIM, D, FRONTIERS, STREAMS, HINTS, SPARE_SHARES, RESERVE, WEAR, WEAR_GAP, BACKGROUND],
+    options: &[
+        EXPORT,
+        OP,
+        VICTIM,
+        D,
+        FRONTIERS,
+        STREAMS,
+        HINTS,
+        SPARE_SHARES,
+        RESERVE,
+        SCOPE,
+        AHEAD,
+        WEAR,
+        WEAR_GAP,
+        BACKGROUND,
+    ],
 };
 
 pub(crate) const EXPORT: OptionKind = OptionKind {
@@ -67,6 +82,12 @@ pub(crate) const RESERVE: OptionKind = OptionKind {
     default: "2",
     about: "erased blocks reserved for copies",
 };
+pub(crate) const AHEAD: OptionKind = OptionKind {
+    name: "ahead",
+    values: Values::Count(0, 100_000),
+    default: "",
+    about: "erased blocks beyond the reserve that collection makes ahead of the host, so that victims on several planes are collected at once (not set: none on one plane, else two for each plane, at most a sixteenth of the spare blocks)",
+};
 pub(crate) const WEAR: OptionKind =
     OptionKind { name: "wear", values: Values::Choice(words::<Wear>), default: "dynamic", about: "wear levelling" };
 pub(crate) const WEAR_GAP: OptionKind = OptionKind {
@@ -80,6 +101,13 @@ pub(crate) const BACKGROUND: OptionKind = OptionKind {
     values: Values::Share(0.0, 0.5),
     default: "0%",
     about: "collect in idle time until this share of the blocks is erased; needs timing and a timed replay",
+};
+
+pub(crate) const SCOPE: OptionKind = OptionKind {
+    name: "scope",
+    values: Values::Choice(words::<Scope>),
+    default: "plane",
+    about: "the blocks among which a victim is chosen",
 };
 
 /// Reads the options of a victim policy.
@@ -178,6 +206,24 @@ pub(crate) fn help_for_spare_blocks(geometry: &Geometry, spare_blocks: u32) -> S
     if percent >= 1.0 { format!("take a larger size, or export={percent}%") } else { "take a larger size".to_string() }
 }
 
+/// The blocks among which a victim is chosen.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Scope {
+    Plane,
+    Drive,
+}
+
+impl Choice for Scope {
+    const WORDS: &'static [(&'static str, Self, &'static str)] = &[
+        (
+            "plane",
+            Scope::Plane,
+            "those of the plane with the fewest erased ones; with spare-shares those of the stream",
+        ),
+        ("drive", Scope::Drive, "all"),
+    ];
+}
+
 /// The property by which pages are separated into streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Streams {
@@ -224,8 +270,12 @@ pub struct PageSettings {
     pub streams: Streams,
     /// Each stream's share of the spare space, if they are set.
     pub spare_shares: Option<Vec<f64>>,
+    /// True if a victim is chosen among the blocks of a plane.
+    pub is_by_plane: bool,
     /// Erased blocks reserved for copies.
     pub reserve: u32,
+    /// Erased blocks beyond the reserve that collection makes ahead of the host.
+    pub ahead: u32,
     /// Wear levelling.
     pub wear: WearLevelling,
     /// The target of background collection, in erased blocks.
@@ -292,6 +342,8 @@ impl PageSettings {
             streams,
             spare_shares: Self::spare_shares(settings, streams)?,
             reserve: settings.count("reserve") as u32,
+            is_by_plane: settings.choice::<Scope>("scope") == Scope::Plane,
+            ahead: 0,
             wear: match wear {
                 Wear::None => WearLevelling::None,
                 Wear::Dynamic => WearLevelling::Dynamic,
@@ -300,8 +352,18 @@ impl PageSettings {
             background_blocks: (f64::from(geometry.blocks) * settings.share("background")) as u32,
             written_out: settings.written_out(&Self::meaningless(settings, draws)),
         };
-        page.check_room(settings, geometry, exported_share, beside(page.exported_pages))?;
-        Ok(page)
+        let spare_blocks = page.check_room(settings, geometry, exported_share, beside(page.exported_pages))?;
+        let ahead = match settings.is_set("ahead") {
+            true => settings.count("ahead") as u32,
+            false if geometry.units() == 1 => 0,
+            false => (2 * geometry.units()).min(spare_blocks / 16),
+        };
+        if ahead > spare_blocks {
+            let message =
+                format!("{ahead} blocks are not to be had: {spare_blocks} are spare, and neither open nor in reserve");
+            return Err(settings.error("ahead", message, format!("take at most ahead={spare_blocks}")));
+        }
+        Ok(PageSettings { ahead, ..page })
     }
 
     /// Options without effect, given the others; they are rejected if written.
@@ -353,13 +415,13 @@ impl PageSettings {
         geometry: &Geometry,
         exported_share: f64,
         beside: u64,
-    ) -> Result<(), ExpressionError> {
+    ) -> Result<u32, ExpressionError> {
         let per_block = u64::from(geometry.pages_per_block);
         let held_back = self.uncollectable_blocks(geometry) + 1 + beside.div_ceil(per_block);
         let needed = held_back * per_block;
         let spare = geometry.pages() - self.exported_pages;
         if self.exported_pages > 0 && spare >= needed {
-            return Ok(());
+            return Ok(((spare - needed) / per_block) as u32);
         }
         let page_bytes = u64::from(geometry.page_bytes);
         let block_bytes = per_block * page_bytes;

@@ -5,7 +5,6 @@
 
 use super::SuperblockSettings;
 use crate::device::nand::{LogicalPage, Nand, NandError, PhysicalPage, Timing};
-use crate::time::Time;
 use crate::translation::UNMAPPED;
 use crate::translation::segmented_lru::SegmentedLru;
 
@@ -43,8 +42,8 @@ impl MapCache {
         page: LogicalPage,
         map: &[u32],
         nand: &mut Nand<T>,
-        at: Time,
-    ) -> Result<Time, NandError> {
+        at: T::Moment,
+    ) -> Result<T::Moment, NandError> {
         let group = self.group_of(page);
         match self.groups.slot(group) {
             Some(slot) => {
@@ -56,7 +55,13 @@ impl MapCache {
         }
     }
 
-    fn fetch<T: Timing>(&mut self, group: u32, map: &[u32], nand: &mut Nand<T>, at: Time) -> Result<Time, NandError> {
+    fn fetch<T: Timing>(
+        &mut self,
+        group: u32,
+        map: &[u32],
+        nand: &mut Nand<T>,
+        at: T::Moment,
+    ) -> Result<T::Moment, NandError> {
         self.misses += 1;
         if let Some(victim) = self.groups.victim() {
             self.groups.remove(victim);

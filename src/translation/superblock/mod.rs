@@ -26,7 +26,6 @@ use super::{Flash, PageWrite, Translation, TranslationError, UNMAPPED, VictimPol
 use crate::device::nand::{EraseBlock, Erased, LogicalPage, Nand, PhysicalPage, Timing};
 use crate::label::{Cause, Label, Tally};
 use crate::tables::{filled, prefetch};
-use crate::time::Time;
 use map_cache::MapCache;
 
 /// The blocks of a superblock.
@@ -158,7 +157,7 @@ impl<T: Timing> SuperblockFtl<T> {
 
     /// Makes space: the open block is full.
     #[cold]
-    fn make_room(&mut self, superblock: usize, at: Time) -> Result<(), TranslationError> {
+    fn make_room(&mut self, superblock: usize, at: T::Moment) -> Result<(), TranslationError> {
         let most = (self.settings.blocks + self.settings.updates) as usize;
         while self.owned[superblock].room() == 0 {
             if self.owned[superblock].blocks.len() >= most {
@@ -201,7 +200,7 @@ impl<T: Timing> SuperblockFtl<T> {
     }
 
     /// Compacts a superblock until it has one block less.
-    fn release_block(&mut self, superblock: usize, at: Time) -> Result<(), TranslationError> {
+    fn release_block(&mut self, superblock: usize, at: T::Moment) -> Result<(), TranslationError> {
         self.compacted += 1;
         let before = self.owned[superblock].blocks.len();
         while self.owned[superblock].blocks.len() >= before {
@@ -212,7 +211,7 @@ impl<T: Timing> SuperblockFtl<T> {
 
     /// Copies the valid pages of the superblock's block with the most invalid ones to its open block and, if that is
     /// too small, to a new one; then erases it.
-    fn collect_block(&mut self, superblock: usize, at: Time) -> Result<(), TranslationError> {
+    fn collect_block(&mut self, superblock: usize, at: T::Moment) -> Result<(), TranslationError> {
         self.collected_blocks += 1;
         self.occupied.0 += u128::from(self.occupied_slots());
         self.occupied.1 += 1;
@@ -248,9 +247,9 @@ impl<T: Timing> SuperblockFtl<T> {
         &mut self,
         superblock: usize,
         victim: EraseBlock,
-        at: Time,
+        at: T::Moment,
         copies: &mut u64,
-    ) -> Result<Time, TranslationError> {
+    ) -> Result<T::Moment, TranslationError> {
         let mut done = at;
         for word in self.valid.words_of(victim) {
             let mut left = self.valid.word(word);
@@ -261,7 +260,8 @@ impl<T: Timing> SuperblockFtl<T> {
                 let room = self.owned[superblock].room();
                 let pages = super::valid_pages::lowest_bits(left, room);
                 left &= !pages;
-                done = done.max(self.copy_pages(superblock, word, pages, at)?);
+                let one = self.copy_pages(superblock, word, pages, at)?;
+                done = self.nand.timing().later(done, one);
                 *copies += u64::from(pages.count_ones());
             }
         }
@@ -274,7 +274,13 @@ impl<T: Timing> SuperblockFtl<T> {
     }
 
     /// Copies pages of one word of valid bits to the open block, which has space for them.
-    fn copy_pages(&mut self, superblock: usize, word: usize, pages: u64, at: Time) -> Result<Time, TranslationError> {
+    fn copy_pages(
+        &mut self,
+        superblock: usize,
+        word: usize,
+        pages: u64,
+        at: T::Moment,
+    ) -> Result<T::Moment, TranslationError> {
         let from = self.valid.page(word, 0);
         // A copy writes the entries of its group with it, and must load them.
         let mut at = at;
@@ -329,14 +335,18 @@ impl<T: Timing> SuperblockFtl<T> {
 }
 
 impl<T: Timing> Translation for SuperblockFtl<T> {
-    const TIMED: bool = T::TIMED;
+    type Timing = T;
+
+    fn timing(&mut self) -> &mut T {
+        self.nand.timing()
+    }
 
     fn name(&self) -> &'static str {
         "superblock"
     }
 
     #[inline]
-    fn write(&mut self, write: PageWrite, at: Time) -> Result<Time, TranslationError> {
+    fn write(&mut self, write: PageWrite, at: T::Moment) -> Result<T::Moment, TranslationError> {
         let superblock = self.superblock_of(write.page);
         let at = self.cache.load(write.page, &self.map, &mut self.nand, at)?;
         if self.owned[superblock].room() == 0 {
@@ -360,7 +370,7 @@ impl<T: Timing> Translation for SuperblockFtl<T> {
     }
 
     #[inline]
-    fn read(&mut self, page: LogicalPage, at: Time) -> Result<(Option<u32>, Time), TranslationError> {
+    fn read(&mut self, page: LogicalPage, at: T::Moment) -> Result<(Option<u32>, T::Moment), TranslationError> {
         let at = self.cache.load(page, &self.map, &mut self.nand, at)?;
         let from = self.map[page.0 as usize];
         if from == UNMAPPED {
@@ -369,7 +379,7 @@ impl<T: Timing> Translation for SuperblockFtl<T> {
         read_newest(&mut self.nand, page, PhysicalPage(from), at)
     }
 
-    fn discard(&mut self, page: LogicalPage, at: Time) -> Result<Time, TranslationError> {
+    fn discard(&mut self, page: LogicalPage, at: T::Moment) -> Result<T::Moment, TranslationError> {
         let at = self.cache.load(page, &self.map, &mut self.nand, at)?;
         let from = std::mem::replace(&mut self.map[page.0 as usize], UNMAPPED);
         if from != UNMAPPED {
@@ -458,7 +468,7 @@ mod tests {
             let most = random.below(settings.exported_pages) + 1;
             let page = LogicalPage(random.below(most) as u32);
             let write = PageWrite { page, provenance: Provenance::UNKNOWN, stream: 0, stamp };
-            drive.write(write, Time::ZERO).unwrap();
+            drive.write(write, ()).unwrap();
             if stamp % 1000 == 999 {
                 for block in (0..geometry.blocks).map(EraseBlock) {
                     let mut owners =

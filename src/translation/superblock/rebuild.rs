@@ -62,6 +62,7 @@ impl<T: Timing> SuperblockFtl<T> {
     /// Completes an interrupted collection before hosts take the space it needs: first one that needs no erased block,
     /// which is the interrupted one.
     fn finish_collections(&mut self) -> Result<(), TranslationError> {
+        let at = self.nand.timing().instant(Time::ZERO);
         let ppb = self.nand.geometry().pages_per_block;
         for superblock in 0..self.owned.len() {
             if self.free.count() > self.settings.reserve {
@@ -70,13 +71,13 @@ impl<T: Timing> SuperblockFtl<T> {
             let owned = &self.owned[superblock];
             let most = owned.blocks.iter().map(|block| self.invalid[block.index()]).max().unwrap_or(0);
             if most > 0 && ppb - most <= owned.room() {
-                self.collect_block(superblock, Time::ZERO)?;
+                self.collect_block(superblock, at)?;
             }
         }
         while self.free.count() <= self.settings.reserve
             && let Some(victim) = self.victims.choose(0)
         {
-            self.release_block(victim.index(), Time::ZERO)?;
+            self.release_block(victim.index(), at)?;
         }
         Ok(())
     }

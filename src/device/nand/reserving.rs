@@ -1,0 +1,137 @@
+//! The timing model that answers at once: each operation takes the first gap that is long enough for it.
+//!
+//! Nothing that is issued later delays an operation, so that its end is known when it is issued. With queues an operation
+//! that is issued later may come first at a channel: `tests/flash_clock.rs` compares both.
+
+use super::calendar::Calendar;
+use super::geometry::{EraseBlock, Geometry};
+use super::timing::{Latencies, Place, Places, Timing};
+use crate::device::wait_log::{Purpose, WaitLog, Waits};
+use crate::time::Time;
+
+/// The model that reserves planes and channels.
+#[derive(Debug, Clone)]
+pub struct Reserving {
+    latencies: Latencies,
+    places: Places,
+    planes: Vec<Calendar>,
+    channels: Vec<Calendar>,
+    /// The end of the last program or erase of each block.
+    blocks: Vec<Time>,
+    log: Option<WaitLog>,
+}
+
+impl Reserving {
+    /// All planes and channels idle; records the waits of operations in `log`, if there is one.
+    pub fn new(geometry: Geometry, latencies: Latencies, log: Option<&WaitLog>) -> Reserving {
+        let places = Places::new(&geometry);
+        Reserving {
+            latencies,
+            planes: vec![Calendar::default(); geometry.units() as usize],
+            channels: vec![Calendar::default(); geometry.channels as usize],
+            blocks: vec![Time::ZERO; places.blocks()],
+            places,
+            log: log.cloned(),
+        }
+    }
+
+    fn resources(&mut self, block: EraseBlock) -> (&mut Calendar, &mut Calendar) {
+        let Place { plane, channel } = self.places.of(block);
+        (&mut self.planes[plane as usize], &mut self.channels[channel as usize])
+    }
+
+    /// The parts of a wait for the plane, from `at` until `begin`.
+    fn wait_for_plane(&self, block: EraseBlock, at: Time, begin: Time) -> Waits {
+        self.planes[self.places.of(block).plane as usize].wait(at, begin, |waits| &mut waits.die_ns)
+    }
+
+    /// The parts of a wait for the channel.
+    fn wait_for_channel(&self, block: EraseBlock, at: Time, begin: Time) -> Waits {
+        self.channels[self.places.of(block).channel as usize].wait(at, begin, |waits| &mut waits.channel_ns)
+    }
+}
+
+fn serviced(mut waits: Waits, service_ns: u64) -> Waits {
+    waits.service_ns += service_ns;
+    waits
+}
+
+impl Timing for Reserving {
+    const TIMED: bool = true;
+
+    type Moment = Time;
+
+    #[inline]
+    fn instant(&mut self, at: Time) -> Time {
+        at
+    }
+
+    #[inline]
+    fn later(&mut self, sum: Time, other: Time) -> Time {
+        sum.max(other)
+    }
+
+    #[inline]
+    fn settle(&mut self, moment: Time, until: Time) -> Option<Time> {
+        (moment <= until).then_some(moment)
+    }
+
+    fn read(&mut self, block: EraseBlock, purpose: Purpose, at: Time) -> Time {
+        let Latencies { read_ns, transfer_ns, .. } = self.latencies;
+        let (plane, channel) = self.resources(block);
+        let fits = |(begin, end): (Time, Time)| {
+            let transfer = channel.first_free(begin + read_ns, transfer_ns);
+            (transfer + transfer_ns <= end).then_some((begin, transfer))
+        };
+        let (begin, transfer) = plane.gaps(at).find_map(fits).expect("the last gap has no end");
+        let done = transfer + transfer_ns;
+        if let Some(log) = &self.log {
+            let mut waits = self.wait_for_plane(block, at, begin);
+            waits.add(self.wait_for_channel(block, begin + read_ns, transfer));
+            log.record(purpose, at, done, serviced(waits, read_ns + transfer_ns));
+        }
+        let (plane, channel) = self.resources(block);
+        plane.take(begin, done, purpose);
+        channel.take(transfer, done, purpose);
+        done
+    }
+
+    /// Recorded as two: who waits for a place in a drive's buffer goes on from the end of the transfer.
+    fn program(&mut self, block: EraseBlock, purpose: Purpose, at: Time) -> Time {
+        let Latencies { program_ns, transfer_ns, .. } = self.latencies;
+        let from = at.max(self.blocks[block.index()]);
+        let (plane, channel) = self.resources(block);
+        let fits = |(begin, end): (Time, Time)| {
+            let transfer = channel.first_free(begin, transfer_ns);
+            (transfer + transfer_ns + program_ns <= end).then_some((begin, transfer))
+        };
+        let (begin, transfer) = plane.gaps(from).find_map(fits).expect("the last gap has no end");
+        let loaded = transfer + transfer_ns;
+        let done = loaded + program_ns;
+        if let Some(log) = &self.log {
+            let mut waits = self.wait_for_plane(block, at, begin);
+            waits.add(self.wait_for_channel(block, begin, transfer));
+            log.record(purpose, at, loaded, serviced(waits, transfer_ns));
+            log.record(purpose, loaded, done, serviced(Waits::default(), program_ns));
+        }
+        let (plane, channel) = self.resources(block);
+        plane.take(transfer, done, purpose);
+        channel.take(transfer, loaded, purpose);
+        self.blocks[block.index()] = done;
+        done
+    }
+
+    fn erase(&mut self, block: EraseBlock, at: Time) -> Time {
+        let erase_ns = self.latencies.erase_ns;
+        let from = at.max(self.blocks[block.index()]);
+        let begin = self.resources(block).0.first_free(from, erase_ns);
+        let done = begin + erase_ns;
+        if let Some(log) = &self.log {
+            let waits = self.wait_for_plane(block, at, begin);
+            log.record(Purpose::Collection, at, done, serviced(waits, erase_ns));
+        }
+        self.resources(block).0.take(begin, done, Purpose::Collection);
+        self.blocks[block.index()] = done;
+        done
+    }
+}
