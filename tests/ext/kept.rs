@@ -16,6 +16,7 @@ use flashpath::label::{Cause, Content};
 use flashpath::run::{Path, simulated_file_system};
 use flashpath::time::Time;
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
 fn regular() -> NewFile<'static> {
@@ -350,4 +351,92 @@ fn options_that_contradict_a_monitor_are_refused() {
     // What is read before any device is opened.
     let refused = ExtSettings::read(&parse_term("ext:journal=vmm,hash=modulo").unwrap()).unwrap_err().to_string();
     assert!(refused.contains("hash="), "{refused}");
+}
+
+/// A monitor that ends when it is told to.
+#[derive(Default)]
+struct Ending {
+    kept: OwnMonitor,
+    is_gone: AtomicBool,
+    /// The blocks that it keeps.
+    blocks: Mutex<BTreeMap<u64, u32>>,
+    most: AtomicUsize,
+}
+
+impl Ending {
+    fn answer<T>(&self, answer: impl FnOnce() -> Result<T, DeviceError>) -> Result<T, DeviceError> {
+        match self.is_gone.load(Ordering::SeqCst) {
+            true => Err(DeviceError::Station { station: "monitor", reason: "it has ended".to_string() }),
+            false => answer(),
+        }
+    }
+}
+
+impl Monitor for Ending {
+    fn retained(&self, volume: [u8; 16]) -> Result<Option<Retained>, DeviceError> {
+        self.kept.retained(volume)
+    }
+
+    fn begin(&self, volume: KeptVolume, first: u32) -> Result<(), DeviceError> {
+        self.kept.begin(volume, first)
+    }
+
+    fn is_gone(&self) -> bool {
+        self.is_gone.load(Ordering::SeqCst)
+    }
+
+    fn commit(&self, at: Time, number: u32, blocks: &[(u64, Frame)], freed: &[u64]) -> Result<Time, DeviceError> {
+        let at = self.answer(|| self.kept.commit(at, number, blocks, freed))?;
+        let mut kept = self.blocks.lock().unwrap();
+        kept.retain(|block, _| !freed.contains(block));
+        kept.extend(blocks.iter().map(|(block, _)| (*block, number)));
+        self.most.fetch_max(kept.len(), Ordering::SeqCst);
+        Ok(at)
+    }
+
+    fn let_go(&self, at: Time, next: u32) -> Result<Time, DeviceError> {
+        let at = self.answer(|| self.kept.let_go(at, next))?;
+        self.blocks.lock().unwrap().retain(|_, number| *number >= next);
+        Ok(at)
+    }
+
+    fn end(&self) -> Result<(), DeviceError> {
+        self.answer(|| self.kept.end())
+    }
+}
+
+/// With `kept=` a monitor keeps more than the log in the volume could hold. When it ends, nothing that was synced is lost.
+#[test]
+fn what_a_monitor_keeps_is_not_bounded_by_the_log_in_the_volume() {
+    const WRITTEN: u64 = 1500;
+    let written = |options: &str| {
+        let monitor = Arc::new(Ending::default());
+        let world = World::new(Arc::clone(&monitor) as Arc<dyn Monitor>, 5);
+        let volume = world.made(&format!(",data=journal,journal-size=1M{options}"));
+        let file = call(|call| volume.make(call, (InodeNumber::ROOT, b"file"), &regular(), Hold::No, None)).unwrap();
+        let write = |block: u64, byte: u8| {
+            let bytes = [byte; BLOCK];
+            call(|call| volume.write(call, file.inode, block * BLOCK as u64, &bytes, None)).unwrap();
+            call(|call| volume.sync_file(call, file.inode, Durable::All)).unwrap();
+        };
+        (0..WRITTEN).for_each(|block| write(block, 1));
+        let most = monitor.most.load(Ordering::SeqCst);
+        monitor.is_gone.store(true, Ordering::SeqCst);
+        (0..WRITTEN / 20).for_each(|block| write(block * 20, 2));
+        drop(volume);
+        // The process has died, too: its volume is whole, with all that was synced.
+        let volume = world.open(",journal=inline", None).unwrap_or_else(|error| panic!("{error}"));
+        let mut bytes = vec![0; BLOCK * WRITTEN as usize];
+        let file = call(|call| volume.lookup(call, (InodeNumber::ROOT, b"file"), Hold::No)).unwrap().inode;
+        call(|call| volume.read(call, file, 0, &mut bytes)).unwrap();
+        for (block, bytes) in bytes.chunks(BLOCK).enumerate() {
+            assert_eq!(bytes, [1 + u8::from(block % 20 == 0); BLOCK], "block {block}");
+        }
+        call(|call| volume.unmount(call)).unwrap();
+        most
+    };
+    let (bounded, lifted) = (written(""), written(",kept=16M"));
+    assert!(bounded < 1024 && lifted >= WRITTEN as usize, "{bounded} and {lifted} blocks");
+    let refused = ExtSettings::read(&parse_term("ext:kept=16M,journal=inline").unwrap()).unwrap_err();
+    assert!(format!("{refused:?}").contains("journal=vmm"), "{refused:?}");
 }

@@ -12,7 +12,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{Shutdown, connect, shutdown};
-use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
+use rustix::thread::sched_getcpu;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -261,7 +261,8 @@ impl State {
             running.protect(&tuples)?;
         }
         let ranges = ranges(freed);
-        let here = Here::new();
+        // The monitor's thread follows this one to its processor: to wake an idle one takes longer than the commit.
+        let processor = sched_getcpu() as u32;
         let (mut left, mut left_ranges) = (&tuples[..], &ranges[..]);
         loop {
             let (part, rest) = left.split_at(left.len().min(ENTRIES));
@@ -270,7 +271,7 @@ impl State {
             (left, left_ranges) = (rest, rest_ranges);
             let is_last = left.is_empty() && left_ranges.is_empty();
             let (tuples, ranges) = (part.len() as u32, part_ranges.len() as u32);
-            let commit = Commit { number, at, tuples, ranges, is_last, processor: here.processor };
+            let commit = Commit { number, at, tuples, ranges, is_last, processor };
             done(wire, &Request::Commit(commit), &[])?;
             if is_last {
                 break;
@@ -287,7 +288,6 @@ impl State {
         let stale = running.arena.stale();
         match running.protection {
             Protection::Monitor => {
-                let _here = Here::new();
                 let reclaimed = done(wire, &Request::Reclaim, &[]);
                 if !is_end(&reclaimed) {
                     reclaimed?;
@@ -312,36 +312,6 @@ impl State {
             arena.protect(0..arena.frames(), false)?;
         }
         Ok(())
-    }
-}
-
-/// This thread on the processor on which it is, until this is dropped. The monitor's thread follows it there; one that is woken
-/// is else put on an idle processor, and to wake that takes longer than the commit.
-struct Here {
-    processor: u32,
-    /// The processors on which the thread may be otherwise.
-    all: Option<CpuSet>,
-}
-
-impl Here {
-    fn new() -> Here {
-        let processor = sched_getcpu();
-        let mut only = CpuSet::new();
-        if processor < CpuSet::MAX_CPU {
-            only.set(processor);
-        }
-        // It costs time alone if it cannot be held there.
-        let all = sched_getaffinity(None).ok().filter(|_| sched_setaffinity(None, &only).is_ok());
-        Here { processor: processor as u32, all }
-    }
-}
-
-impl Drop for Here {
-    fn drop(&mut self) {
-        if let Some(all) = &self.all {
-            // The processors may have been taken away meanwhile; the thread goes on where it is.
-            let _ = sched_setaffinity(None, all);
-        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::error::{VmmError, cannot};
 use crate::shared::Shared;
-use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags, madvise, mmap, mprotect, munmap};
+use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags, madvise, mmap, mmap_anonymous, mprotect, munmap};
 use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicU64;
@@ -21,19 +21,44 @@ unsafe impl Send for Mapping {}
 // SAFETY: the callers of `bytes_mut` promise that nobody else has the range.
 unsafe impl Sync for Mapping {}
 
+/// Bytes of a huge page, at a multiple of which a mapping begins.
+pub(crate) const HUGE_BYTES: usize = 2 << 20;
+
+/// Reserves addresses for a mapping.
+fn reserve(bytes: usize) -> Result<NonNull<u8>, VmmError> {
+    let all = bytes + HUGE_BYTES;
+    #[allow(unsafe_code, reason = "a reservation of addresses, and the end of what is not needed of it")]
+    // SAFETY: the kernel selects addresses at which nothing is mapped, and what is given back lies within them.
+    unsafe {
+        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+        let from = mmap_anonymous(std::ptr::null_mut(), all, ProtFlags::empty(), flags)
+            .map_err(cannot("reserve addresses for shared memory"))?
+            .cast::<u8>();
+        let before = from.align_offset(HUGE_BYTES);
+        let start = from.add(before);
+        for (part, bytes) in [(from, before), (start.add(bytes), HUGE_BYTES - before)] {
+            if bytes > 0 {
+                munmap(part.cast(), bytes).map_err(cannot("reserve addresses for shared memory"))?;
+            }
+        }
+        Ok(NonNull::new(start).expect("nothing is mapped at address 0"))
+    }
+}
+
 impl Mapping {
     /// Maps all of a memory file.
     pub fn of(shared: &Shared) -> Result<Mapping, VmmError> {
         let bytes = usize::try_from(shared.bytes()).expect("an arena fits into the address space");
+        let start = reserve(bytes)?;
         let descriptor = shared.descriptor();
         #[allow(unsafe_code, reason = "a mapping of memory")]
-        // SAFETY: the kernel selects an address at which nothing is mapped.
-        let start = unsafe {
+        // SAFETY: it takes the place of the reservation, which nothing refers to.
+        unsafe {
             let protection = ProtFlags::READ | ProtFlags::WRITE;
-            mmap(std::ptr::null_mut(), bytes, protection, MapFlags::SHARED | MapFlags::NORESERVE, descriptor, 0)
+            let flags = MapFlags::SHARED | MapFlags::NORESERVE | MapFlags::FIXED;
+            mmap(start.as_ptr().cast(), bytes, protection, flags, descriptor, 0)
         }
         .map_err(cannot("map shared memory"))?;
-        let start = NonNull::new(start.cast()).expect("nothing is mapped at address 0");
         let mapping = Mapping { start, bytes };
         #[allow(unsafe_code, reason = "an advice on the mapping")]
         // SAFETY: the range is that of the mapping; what a forked process does not have it cannot use.
@@ -98,6 +123,23 @@ impl Mapping {
         // SAFETY: the range is a part of the mapping. Without it, which older kernels refuse, the first write of each page
         // takes a fault.
         let _ = unsafe { madvise(place.cast(), range.len(), Advice::LinuxPopulateWrite) };
+    }
+
+    /// Has the kernel put the pages of a range, which begins and ends with huge pages, into huge pages. False if it says that it
+    /// does not; it says so of memory with a userfaultfd whenever it does.
+    pub fn gather(&self, range: Range<usize>) -> bool {
+        assert!(
+            range.start.is_multiple_of(HUGE_BYTES) && range.end.is_multiple_of(HUGE_BYTES),
+            "{range:?} in huge pages"
+        );
+        let place = self.place(&range);
+        #[allow(unsafe_code, reason = "advices on the mapping")]
+        // SAFETY: the range is a part of the mapping, and the advices leave what is in it.
+        unsafe {
+            // The pages must be there to be gathered.
+            madvise(place.cast(), range.len(), Advice::LinuxPopulateWrite).is_ok()
+                && libc::madvise(place.cast(), range.len(), libc::MADV_COLLAPSE) == 0
+        }
     }
 
     /// Lets a range be read only, or be written again.

@@ -92,9 +92,15 @@ impl Monitor for ProcessMonitor {
         let arena = self.begin_protected(&volume, first).map_err(failed)?;
         let what = "a loss of power, or the end of this process and of the monitor together, loses what is committed and not \
                     home, and with it the volume's consistency";
+        let is_huge = arena.is_huge();
         let mut state = self.state();
         state.arena = Some(arena);
         state.warnings.add("memory-alone", what);
+        if !is_huge {
+            let what = "the kernel gives committed memory no huge pages (it has them from Linux 6.1 on): to protect a block takes \
+                        three times as long";
+            state.warnings.add("small-pages", what);
+        }
         Ok(())
     }
 

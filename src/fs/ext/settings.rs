@@ -79,6 +79,12 @@ pub static KIND: Kind = Kind {
             about: "where the journal is (not set: on the second device, or inline if there is none)",
         },
         OptionKind {
+            name: "kept",
+            values: Values::Size(1 << 20, 1 << 40),
+            default: "",
+            about: "journal=vmm: the most that the monitor keeps (not set: as much as the log in the volume could hold, so that a monitor that ends loses nothing)",
+        },
+        OptionKind {
             name: "partitions",
             values: Values::Count(1, 64),
             default: "",
@@ -142,7 +148,7 @@ const OF_NVM: [&str; 5] = ["partitions", "hash", "scheme", "checkpointers", "ren
 pub enum DataMode {
     /// They are written before the transaction that names their blocks.
     Ordered,
-    /// They are written when they are.
+    /// They are written at any time, before or after it.
     Writeback,
     /// They are part of the transaction.
     Journal,
@@ -179,6 +185,8 @@ pub struct ExtSettings {
     pub auto_da_alloc: bool,
     /// Bytes of a block of a new volume.
     pub block_bytes: u64,
+    /// The most bytes of blocks that a monitor keeps; `None` for what the log in the volume could hold.
+    pub kept_bytes: Option<u64>,
     /// Bytes of the journal of a new volume; `None` for what suits its size.
     pub journal_bytes: Option<u64>,
     /// The place of the journal; `None` if the devices say so.
@@ -205,6 +213,10 @@ impl ExtSettings {
             let message = format!("{option}= is of a journal in non-volatile memory");
             return Err(settings.error(option, message, "leave it out, or take journal=nvm".to_string()));
         }
+        if settings.is_set("kept") && journal.is_some_and(|journal| journal != JournalKind::Vmm) {
+            let message = "kept= is of a journal that a monitor keeps".to_string();
+            return Err(settings.error("kept", message, "leave it out, or take journal=vmm".to_string()));
+        }
         let is_of_nvm = of_nvm.is_some() || journal == Some(JournalKind::Nvm);
         let count = |option| settings.is_set(option).then(|| settings.count(option) as u32);
         Ok(ExtSettings {
@@ -227,6 +239,7 @@ impl ExtSettings {
             memory_bytes: settings.is_set("memory").then(|| settings.size("memory")),
             auto_da_alloc: settings.switch("auto-da-alloc"),
             block_bytes,
+            kept_bytes: settings.is_set("kept").then(|| settings.size("kept")),
             journal_bytes: settings.is_set("journal-size").then(|| settings.size("journal-size")),
             // Written out, they would be given when the text is read again.
             written_out: settings.written_out(if is_of_nvm { &[] } else { &OF_NVM }),

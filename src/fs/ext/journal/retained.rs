@@ -8,14 +8,15 @@
 //! then nobody may change it.
 //!
 //! If the monitor goes away while the volume is mounted, the log moves into the volume: all that is kept becomes one
-//! transaction there, and the superblock names the log in the volume from then on.
+//! transaction there, and the superblock names the log in the volume from then on. What does not fit into one is written
+//! home: a crash meanwhile leaves a part of it there, as one of guest and monitor together does.
 
 use super::common::locked;
 use super::room::Room;
 use super::{Jbd2, Log, Logged, Transaction, TransactionId};
 use crate::device::{Frame, Monitor};
 use crate::fs::ext::format::superblock::{LENGTH, PLACE, Superblock};
-use crate::fs::ext::media::Media;
+use crate::fs::ext::media::{Media, Run};
 use crate::fs::volume::VolumeError;
 use crate::label::{Cause, Content, Label};
 use crate::task::Task;
@@ -23,6 +24,9 @@ use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+
+/// Blocks that are written home at the same time.
+const RUNS_AT_ONCE: usize = 32;
 
 /// The memory that the monitor keeps.
 #[derive(Default)]
@@ -78,10 +82,16 @@ pub struct RetainedLog {
 }
 
 impl RetainedLog {
-    /// The log of the volume on `media`. The monitor has begun, and keeps nothing; `inline` is empty. What is kept, and a
-    /// transaction, always fit into that.
-    pub fn new(media: &Arc<Media>, monitor: Arc<dyn Monitor>, inline: Jbd2, superblock: u64) -> RetainedLog {
-        let capacity = inline.room_for_two().min(monitor.most_blocks());
+    /// The log of the volume on `media`. The monitor has begun, and keeps nothing; `inline` is empty. `most` blocks are kept; by
+    /// default, what is kept and a transaction always fit into `inline`.
+    pub fn new(
+        media: &Arc<Media>,
+        monitor: Arc<dyn Monitor>,
+        inline: Jbd2,
+        superblock: u64,
+        most: Option<u32>,
+    ) -> RetainedLog {
+        let capacity = most.unwrap_or(inline.room_for_two()).min(monitor.most_blocks());
         let room = Room { capacity, block_bytes: media.block_bytes() };
         let (media, kept, has_moved) = (Arc::clone(media), Mutex::default(), AtomicBool::new(false));
         RetainedLog { monitor, media, room, kept, inline, has_moved, superblock }
@@ -140,11 +150,15 @@ impl RetainedLog {
             transaction.blocks.push(logged);
         }
         self.name_own_log(transaction);
-        let before = TransactionId(transaction.id.0.wrapping_sub(1));
-        let mut first = Transaction { id: before, blocks, revokes: Vec::new() };
-        self.name_own_log(&mut first);
         self.inline.take_place()?;
-        self.inline.store(task, &mut first, at_ns)?;
+        if blocks.len() as u32 <= self.inline.room_for_two() {
+            let before = TransactionId(transaction.id.0.wrapping_sub(1));
+            let mut first = Transaction { id: before, blocks, revokes: Vec::new() };
+            self.name_own_log(&mut first);
+            self.inline.store(task, &mut first, at_ns)?;
+        } else {
+            self.write_home(task, &blocks)?;
+        }
         self.inline.store(task, transaction, at_ns)?;
         // Until this is durable, the volume names memory that nobody keeps.
         let superblock = transaction.blocks.iter().find(|logged| logged.block == self.superblock);
@@ -155,6 +169,19 @@ impl RetainedLog {
         self.has_moved.store(true, Ordering::SeqCst);
         *locked(&self.kept) = Kept::default();
         Ok(())
+    }
+
+    /// Writes blocks home, in their order, and makes them durable.
+    fn write_home(&self, task: &Task<'_>, blocks: &[Logged]) -> Result<(), VolumeError> {
+        let run = |logged: &Logged| Run {
+            first: logged.block,
+            bytes: logged.bytes.to_vec(),
+            label: Label::first(Cause::Checkpoint, logged.content),
+        };
+        for part in blocks.chunks(RUNS_AT_ONCE) {
+            self.media.write_runs(task, part.iter().map(run).collect())?;
+        }
+        Ok(self.media.flush(task)?)
     }
 
     /// The superblock in a transaction, if there is one, names the log in the volume.
@@ -173,7 +200,8 @@ impl RetainedLog {
 
 impl Log for RetainedLog {
     fn most_blocks(&self) -> usize {
-        self.room.most_blocks()
+        // A transaction must fit into the log in the volume, too.
+        self.room.most_blocks().min(self.inline.most_blocks())
     }
 
     fn has_room(&self, transaction: &Transaction) -> bool {

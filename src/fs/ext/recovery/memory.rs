@@ -65,6 +65,10 @@ pub fn wanted_memory(
         let what = "is of a journal in non-volatile memory: add its memory, such as +nvm:image=FILE";
         return Err(refused(format!("{option}= {what}")));
     }
+    if settings.kept_bytes.is_some() && kind != Some(JournalKind::Vmm) {
+        let what = "is of a journal that a monitor keeps: add it, such as +monitor:socket=SOCKET";
+        return Err(refused(format!("kept= {what}")));
+    }
     match (memory, wanted) {
         (None, Some(JournalKind::Nvm)) if has_device => {
             Err(refused("journal=nvm, and a second device of blocks: write +nvm in its place"))

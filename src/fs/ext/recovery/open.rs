@@ -314,11 +314,12 @@ impl Ext {
             Some(journal) => Box::new(journal),
             None => {
                 let (media, blocks) = (Arc::clone(&self.media), Arc::clone(&self.blocks));
-                let log: Box<dyn Log> = match self.begin_memory(next, records)? {
-                    // As much as the log in the volume could take in.
+                let most_kept = self.settings.kept_bytes.map(|bytes| self.blocks_of(bytes));
+                let log: Box<dyn Log> = match self.begin_memory(next, most_kept.unwrap_or(records))? {
                     Some(monitor) => {
                         let inline = Jbd2::new(&media, place, superblock, records);
-                        Box::new(RetainedLog::new(&media, monitor, inline, self.shape.superblock_block(0)))
+                        let superblock = self.shape.superblock_block(0);
+                        Box::new(RetainedLog::new(&media, monitor, inline, superblock, most_kept))
                     }
                     None => Box::new(Jbd2::new(&media, place, superblock, records)),
                 };
@@ -334,6 +335,11 @@ impl Ext {
         self.journal = Some(journal);
         self.media.write_behind(self.shares.dirty / 4);
         Ok(self.mark_superblock(task, true)?)
+    }
+
+    /// The number of blocks of so many bytes.
+    fn blocks_of(&self, bytes: u64) -> u32 {
+        u32::try_from(bytes / self.shape.block_bytes as u64).unwrap_or(u32::MAX)
     }
 
     /// Takes what the log has for newer than what is on the device. A volume that can only be read keeps it in memory;

@@ -175,16 +175,16 @@ impl Ext {
         }
     }
 
-    /// Lets the monitor begin, with transaction `next`. The log in the volume has room for `records` blocks.
+    /// Lets the monitor begin, with transaction `next`. It keeps `most_kept` blocks at the most.
     pub fn begin_memory(
         &mut self,
         next: TransactionId,
-        records: u32,
+        most_kept: u32,
     ) -> Result<Option<Arc<dyn Monitor>>, OpenExtError> {
         let Some(monitor) = self.monitor().map(Arc::clone) else { return Ok(None) };
         let name = self.new_memory_name();
         let (blocks, width) = (self.shape.blocks, self.media.width());
-        let most_in_memory = self.shares.blocks / self.shape.block_bytes as u64 + 4 * u64::from(records);
+        let most_in_memory = self.shares.blocks / self.shape.block_bytes as u64 + 4 * u64::from(most_kept);
         let volume = KeptVolume { uuid: self.uuid, name, blocks, width, most_in_memory };
         monitor.begin(volume, next.0).map_err(refused)?;
         if let Some(arena) = monitor.arena() {
