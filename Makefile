@@ -25,7 +25,7 @@ VOLUME_CASES ?= 2000
 EXT_CALLS ?= 1000000
 EXT_IMAGE_FILES ?= 40000
 
-.PHONY: help demo test check bench bench-drives bench-paced results fuzz crash build needs zoned-guest qemu-journal programs install \
+.PHONY: help demo test check bench bench-drives bench-paced results results-check fuzz crash build needs zoned-guest qemu-journal programs install \
     install-files package site site-tools container-steps demo-in-clean-root
 
 help:
@@ -36,6 +36,7 @@ help:
 	@echo "make bench-drives  of these, drives of several sizes and numbers of planes beside a bare loop (ten minutes)"
 	@echo "make bench-paced  sfs beside ext4 and btrfs on a drive at its own speed (one hour)"
 	@echo "make results reproduce the papers' figures (docs/results.md, VMA_SCALE=$(VMA_SCALE), SFS_SCALE=$(SFS_SCALE), ZNS_SCALE=$(ZNS_SCALE), EXT_SCALE=$(EXT_SCALE), NVM_SCALE=$(NVM_SCALE), PLACEMENT_SCALE=$(PLACEMENT_SCALE)), and docs/theory.md"
+	@echo "make results-check makes the stored figures again that need neither a capture nor real time, and fails if a number has moved (12 minutes)"
 	@echo "make fuzz    fuzz every parser, SECONDS_OF_FUZZING=$(SECONDS_OF_FUZZING) each (needs a nightly toolchain)"
 	@echo "make programs  run real programs on a mounted volume, FILE_SYSTEM=$(FILE_SYSTEM), each with a check of its own data"
 	@echo "make crash   cut the power of every translation layer, dm-zoned, sfs and ext at random operations, SEEDS=$(SEEDS) times each;"
@@ -153,6 +154,9 @@ bench-paced: build
 	scripts/bench-paced
 
 # Captured traces are kept: only changed experiments are captured again.
+results-check: build
+	$(FLASHPATH) reproduce --check docs/results.json --quiet
+
 results: build
 	@mkdir -p target/traces
 	$(FLASHPATH) reproduce vma --scale $(VMA_SCALE) --traces target/traces --json target/traces/vma.json >/dev/null

@@ -10,6 +10,9 @@ use crate::label::Content;
 pub mod files;
 pub mod fio_job;
 pub mod generator;
+mod merging;
+
+pub use merging::Merging;
 
 /// The kind of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -51,12 +51,19 @@ fn is_log() -> bool {
 /// The prefix of a line: nothing on a terminal, the time in a log.
 fn prefix() -> String {
     match is_log() {
-        true => {
-            let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-            format!("{} ", date_and_time(since.as_secs()))
-        }
+        true => format!("{} ", now()),
         false => String::new(),
     }
+}
+
+/// The day in UTC: `2026-11-22`.
+pub fn today() -> String {
+    now().chars().take_while(|letter| *letter != 'T').collect()
+}
+
+fn now() -> String {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    date_and_time(since.as_secs())
 }
 
 /// Seconds since 1970 as `2026-11-22T04:28:00Z`.

@@ -74,7 +74,7 @@ pub fn reproduce(lab: &Lab, figures: &[&'static str]) -> Result<Reproduction, Re
             let ours = lab.capture_guests(
                 &format!("ext-traffic-{}-{mode}-ours", load.file_name()),
                 &[guest(lab, load, mode)],
-                0,
+                None,
             )?;
             pairs.push((load, kernel, ours));
         }
@@ -156,6 +156,7 @@ fn figure(measured: &[(&str, Vec<Pair<'_>>)]) -> Figure {
         about: "Bytes that reached the device, by content, in each mode of the journal.".to_string(),
         panels: measured.iter().map(|(mode, pairs)| panel(mode, pairs)).chain([flushes(measured)]).collect(),
         claims: claims.collect(),
+        made_by: None,
     }
 }
 
@@ -199,6 +200,7 @@ fn claims_of(mode: &str, (load, kernel, ours): &Pair<'_>) -> Vec<Claim> {
         high: Some(1.0 + ALLOWED),
         ours: Some(bytes(ours) as f64 / bytes(kernel) as f64).filter(|ratio| ratio.is_finite()),
         because: load.because.to_string(),
+        shown_by: None,
     };
     CONTENTS[..2].iter().map(claim).collect()
 }

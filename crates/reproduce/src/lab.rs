@@ -15,10 +15,11 @@ use flashpath::task::CpuTable;
 use flashpath::units::format_size;
 use flashpath::workload::files::file_workload;
 use flashpath::workload::trace::{OutputFormat, TraceOptions, TraceWorkload, TraceWriter};
-use flashpath::workload::{Action, Operation, Workload, generator};
+use flashpath::workload::{Action, Merging, Operation, Workload, generator};
 use flashpath_sweep::{Identity, Journal};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::Ordering;
@@ -51,22 +52,25 @@ pub struct Captured {
     pub journal_bytes: u64,
     /// Bytes of files written.
     pub data_bytes: u64,
-    /// Writes that reached the devices, after merging by the kernel.
-    pub writes: u64,
     /// Flushes that the file systems sent, all devices together.
     pub flushes: u64,
-    /// Seconds from the begin of the command to its end.
-    pub seconds: f64,
 }
 
 /// The uncounted writes to a filled drive.
 #[derive(Clone, Copy)]
 pub enum Aging {
+    /// The drive is new, and nothing is uncounted.
+    Empty,
     /// This many bytes at the beginning of the trace.
     FirstBytes(u64),
-    /// Replays of the trace, of this many bytes, until it has written the spare space twice: from then on, a drive
-    /// collects garbage for every write. One more replay is counted.
-    SameTrace(u64),
+    /// Replays of the trace, of this many bytes, until it has written the spare space so many times: from the second on, a
+    /// drive collects garbage for every write. One more replay is counted.
+    SameTrace {
+        /// Bytes of the trace.
+        written: u64,
+        /// The number of times that the spare space is written.
+        times: u64,
+    },
 }
 
 /// Parses a path of a translation layer on flash; returns it and its drive.
@@ -105,7 +109,8 @@ impl<'a> Lab<'a> {
         Ok(Lab { scale: settings.scale, seed: settings.seed, traces, settings })
     }
 
-    fn stops(&self) -> bool {
+    /// True if the caller wants to stop.
+    pub fn stops(&self) -> bool {
         self.settings.stop.load(Ordering::SeqCst)
     }
 
@@ -176,9 +181,7 @@ impl<'a> Lab<'a> {
             written_bytes: number("/requests/written_bytes"),
             journal_bytes: number("/written_bytes_by_content/journal"),
             data_bytes: number("/written_bytes_by_content/data"),
-            writes: number("/requests_after_merging/writes"),
             flushes: number("/requests/flushes"),
-            seconds: summary.pointer("/seconds").and_then(Value::as_f64).unwrap_or(0.0),
         })
     }
 
@@ -194,17 +197,12 @@ impl<'a> Lab<'a> {
     }
 
     /// Runs guests of `ext` in this process, which differ in their seeds, and writes the trace of all: as if they had worked
-    /// at the same time, each on its part of one device. Each syncs its files `syncs` times.
-    pub fn capture_guests(&self, name: &str, guests: &[Guest], syncs: u64) -> Result<Captured, ReproduceError> {
+    /// at the same time, each on its part of one device. Each syncs its files behind every `every` calls, if that is given.
+    pub fn capture_guests(&self, name: &str, guests: &[Guest], every: Option<u64>) -> Result<Captured, ReproduceError> {
         self.is_stopped()?;
         self.progress(&format!("running {name}"));
         let watch = || !self.stops();
         let first = guests.first().expect("there is a guest");
-        let every = match syncs {
-            0 => None,
-            // The number of its calls is known when it has run once.
-            syncs => Some((first.record(None, &watch)?.calls / (syncs + 1)).max(1)),
-        };
         let mut operations = Vec::new();
         for (guest, offset) in guests.iter().zip((0..).step_by(first.size_bytes as usize)) {
             let recorded = guest.record(every, &watch)?.operations;
@@ -223,17 +221,37 @@ impl<'a> Lab<'a> {
             let chosen = writes.filter(|write| content.is_none_or(|content| content == write.content));
             chosen.map(|write| write.length_bytes).sum()
         };
-        let count = |action: Action| operations.iter().filter(|operation| operation.action == action).count() as u64;
+        let flushes = operations.iter().filter(|operation| operation.action == Action::Flush).count() as u64;
         Ok(Captured {
             trace,
             bytes_before: 0,
             written_bytes: written(None),
             journal_bytes: written(Some(Content::Journal)),
             data_bytes: written(Some(Content::Data)),
-            writes: count(Action::Write),
-            flushes: count(Action::Flush),
-            seconds: operations.last().map_or(0.0, |last| last.time_ns as f64 / 1e9),
+            flushes,
         })
+    }
+
+    /// The write requests of a trace of guests, each on a part of `guest_bytes` of the device, as a block layer merges them
+    /// up to `max_bytes`.
+    pub fn write_requests(&self, trace: &Path, guest_bytes: u64, max_bytes: u64) -> Result<u64, ReproduceError> {
+        let mut workload = TraceWorkload::open(trace, TraceOptions::default(), u64::MAX)?;
+        let mut guests: HashMap<u64, Merging> = HashMap::new();
+        let mut batch = Vec::new();
+        while workload.next_batch(&mut batch, 4096).map_err(RunError::from)? > 0 {
+            for operation in batch.drain(..) {
+                match operation.action {
+                    // Of whose file system a flush is, the trace does not say: each commit has one, behind its writes.
+                    Action::Flush => {}
+                    _ => {
+                        let guest = guests.entry(operation.offset_bytes / guest_bytes);
+                        guest.or_insert_with(|| Merging::new(max_bytes)).count(&operation);
+                    }
+                }
+            }
+            self.is_stopped()?;
+        }
+        Ok(guests.values().map(Merging::requests).sum())
     }
 
     /// Replays a trace on a new drive.
@@ -241,16 +259,18 @@ impl<'a> Lab<'a> {
         let (read, drive) = drive(path)?;
         let spare_bytes = drive.nand.geometry.raw_bytes() - drive.exported_bytes();
         let (uncounted_bytes, repeat) = match aging {
+            Aging::Empty => (0, 1),
             Aging::FirstBytes(bytes) => (bytes, 1),
-            Aging::SameTrace(written) => {
-                let times = (2 * spare_bytes).div_ceil(written.max(1));
+            Aging::SameTrace { written, times } => {
+                let times = (times * spare_bytes).div_ceil(written.max(1));
                 (times * written, times + 1)
             }
         };
         let replaying = TraceOptions { repeat, ..TraceOptions::default() };
         let mut workload = TraceWorkload::open(trace, replaying, drive.exported_bytes())?;
         let precondition = Some(Amount::Bytes(uncounted_bytes));
-        let options = Options { seed: self.seed, fill: true, precondition, ..Options::default() };
+        let fill = !matches!(aging, Aging::Empty);
+        let options = Options { seed: self.seed, fill, precondition, ..Options::default() };
         let outcome = prepare(&read, self.seed)?.run(&mut workload, &options, &mut |_| !self.stops());
         self.is_stopped()?;
         match outcome.failure {

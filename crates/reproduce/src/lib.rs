@@ -13,11 +13,12 @@
 //! | `recording` | recorded loads in a file of the blocks that they write |
 //! | `vma` | VM-aware journaling, figures 2 to 5 |
 //! | `sfs` | SFS, table 1, figures 1 and 4 to 14, and two of ours |
-//! | `zns_journal` | journal separation on ZNS, figures 3, 7, 8 and 9 |
+//! | `zns_journal` | journal separation on ZNS, figures 3, 7, 8 and 9, and two of ours |
 //! | `nvm` | NVM-based concurrent journaling, figures 4 and 5, and ablations |
 //! | `placement` | not of a paper: every grouping with every cleaner of sfs, at many utilizations and rates of syncs |
 //! | `ext_traffic` | not of a paper: what `ext` writes beside the kernel's ext4 |
 //! | `earlier` | figures of earlier runs |
+//! | `check` | compares figures with those of an earlier run |
 //! | `outputs` | writes the results |
 //! | `error` | errors of the experiments |
 
@@ -27,6 +28,7 @@
 )]
 
 mod cached_reads;
+mod check;
 mod earlier;
 mod error;
 mod ext_traffic;
@@ -41,6 +43,7 @@ mod sfs;
 mod vma;
 mod zns_journal;
 
+pub use check::{Moved, moved};
 pub use earlier::read;
 pub use error::ReproduceError;
 pub use outputs::Outputs;
@@ -65,6 +68,8 @@ pub struct Settings<'a> {
     pub program: &'a Path,
     /// The program and its version, for the journals of experiments that are resumed.
     pub version: String,
+    /// The day, as it stands beside each figure.
+    pub date: String,
     /// Called with each line of progress, from several threads.
     pub progress: &'a (dyn Fn(&str) + Sync),
     /// Set by the caller to stop. A running capture must get its own signal; it cleans up after itself.
@@ -74,5 +79,15 @@ pub struct Settings<'a> {
 /// Makes the selected figures. Those that need a capture need root.
 pub fn make(selection: &Selection, settings: &Settings<'_>) -> Result<Vec<Reproduction>, ReproduceError> {
     let lab = Lab::new(settings)?;
-    selection.papers().map(|(paper, figures)| (paper.reproduce)(&lab, figures)).collect()
+    let made_by = format!("{}, {}", settings.version, settings.date);
+    let signed = |mut made: Reproduction| {
+        for figure in &mut made.figures {
+            figure.made_by = Some(made_by.clone());
+            for shows in figure.claims.iter().filter_map(|claim| claim.shown_by.as_deref()) {
+                assert!(Selection::names().any(|name| name == shows), "{}: there is no figure {shows}", figure.name);
+            }
+        }
+        made
+    };
+    selection.papers().map(|(paper, figures)| (paper.reproduce)(&lab, figures).map(signed)).collect()
 }

@@ -1,7 +1,7 @@
 //! Writes reproduced figures: to the terminal, as JSON, as a page, as Markdown with pictures.
 
 use crate::ReproduceError;
-use flashpath::report::figure::{Reproduction, markdown, page, plot};
+use flashpath::report::figure::{Reproduction, markdown, page, plot, summary};
 use flashpath::report::{WriteError, check_writable, write_file};
 use std::path::{Path, PathBuf};
 
@@ -17,7 +17,9 @@ pub struct Outputs {
 
 /// The head of the Markdown.
 const HEAD: &str = "# Results\n\nThe papers' figures, reproduced. `flashpath reproduce --markdown` writes this page from the JSON \
-beside it; nothing in it is typed by hand. `–` marks missing values.\n\n";
+beside it; nothing in it is typed by hand. `–` marks missing values.\n\nThe claims, by verdict: *inside* the paper's bounds, or within 15 % \
+of its single number; *outside* for a cause that an ablation shows, in the figure that is named; *not reproduced* where the cause is a guess. \
+[reproduce.md](reproduce.md) has the rules.\n\n";
 
 impl Outputs {
     /// Checks that the files can be written, before a run of hours.
@@ -83,5 +85,5 @@ fn write_markdown(file: &Path, reproductions: &[Reproduction]) -> Result<(), Rep
     for figure in reproductions.iter().flat_map(|paper| &paper.figures) {
         write_file(&folder.join(format!("{}.svg", figure.name)), plot(figure))?;
     }
-    Ok(write_file(file, format!("{HEAD}{}", papers.join("\n")))?)
+    Ok(write_file(file, format!("{HEAD}{}\n{}", summary(reproductions), papers.join("\n")))?)
 }

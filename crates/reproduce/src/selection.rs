@@ -21,6 +21,25 @@ const PAPERS: &[Paper] = &[
     Paper { name: "ext", figures: ext_traffic::FIGURES, reproduce: ext_traffic::reproduce },
 ];
 
+/// The figures that are the same on every machine and in every run: nothing in them is captured, and nothing takes real time.
+const REPEATABLE: &[&str] = &[
+    "sfs-table1",
+    "sfs-fig1",
+    "sfs-fig4",
+    "sfs-fig5",
+    "sfs-fig6",
+    "sfs-fig7",
+    "sfs-fig8",
+    "sfs-fig9",
+    "sfs-fig10",
+    "sfs-fig11",
+    "sfs-sensitivity",
+    "sfs-policies",
+    "nvm-fig4-simulated",
+    "nvm-fig5-simulated",
+    "nvm-flash",
+];
+
 /// Selected figures, in the papers' order.
 pub struct Selection {
     papers: Vec<(&'static Paper, Vec<&'static str>)>,
@@ -47,6 +66,12 @@ impl Selection {
             (paper, paper.figures.iter().copied().filter(|figure| is_wanted(paper, figure)).collect::<Vec<_>>())
         });
         Ok(Selection { papers: papers.filter(|(_, figures)| !figures.is_empty()).collect() })
+    }
+
+    /// The figures that can be compared with those of another run.
+    pub fn repeatable() -> Selection {
+        let names: Vec<String> = REPEATABLE.iter().map(|name| name.to_string()).collect();
+        Selection::of(&names).expect("they are figures of the papers")
     }
 
     /// The selected papers and figures.

@@ -1,6 +1,6 @@
 //! Figures as Markdown, for docs/results.md and the terminal.
 
-use super::{Claim, Figure, Panel, Reproduction};
+use super::{Claim, Figure, Panel, Reproduction, Verdict};
 use crate::report::number::{NONE, three_digits};
 use std::fmt::Write;
 
@@ -19,12 +19,29 @@ pub fn markdown(reproduction: &Reproduction, plots: Option<&str>) -> String {
         let _ = writeln!(text, "- {name}: {value}");
     }
     for figure in &reproduction.figures {
-        let _ = write!(text, "\n### {}\n\n{}\n\n", figure.title, figure.about);
+        let _ = write!(text, "\n### {}\n\n{}\n\n", figure.title, about(figure));
         if let Some(folder) = plots {
             let _ = writeln!(text, "![{}]({folder}/{}.svg)\n", figure.title, figure.name);
         }
         panels(&mut text, figure);
         claims(&mut text, &figure.claims);
+    }
+    text
+}
+
+/// The method of a figure, and the program that made it.
+pub(super) fn about(figure: &Figure) -> String {
+    let made_by = figure.made_by.as_ref().map(|program| format!(" Made by {program}.")).unwrap_or_default();
+    format!("{}{made_by}", figure.about)
+}
+
+/// A table of the numbers of claims with each verdict, for each paper.
+pub fn summary(reproductions: &[Reproduction]) -> String {
+    let titles: Vec<&str> = reproductions.iter().map(|paper| paper.title.as_str()).collect();
+    let mut text = format!("| verdict | {} |\n|---|{}\n", titles.join(" | "), "---:|".repeat(titles.len()));
+    for verdict in Verdict::ALL {
+        let counts: Vec<String> = reproductions.iter().map(|paper| paper.count(verdict).to_string()).collect();
+        let _ = writeln!(text, "| {verdict} | {} |", counts.join(" | "));
     }
     text
 }
@@ -60,8 +77,7 @@ fn claims(text: &mut String, claims: &[Claim]) {
     text.push_str("| the paper says | paper | ours | |\n|---|---:|---:|---|\n");
     for claim in claims {
         let ours = claim.ours.map_or(NONE.into(), three_digits);
-        let reason = if claim.needs_a_reason() { format!(": {}", claim.because) } else { String::new() };
         let (says, place, bounds) = (&claim.says, &claim.place, claim.bounds());
-        let _ = writeln!(text, "| {says} ({place}) | {bounds} | {ours} | {}{reason} |", claim.verdict());
+        let _ = writeln!(text, "| {says} ({place}) | {bounds} | {ours} | {} |", claim.judgement());
     }
 }

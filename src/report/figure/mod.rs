@@ -14,12 +14,13 @@ mod page;
 mod plot;
 mod segments;
 
-pub use markdown::markdown;
+pub use markdown::{markdown, summary};
 pub use page::page;
 pub use plot::{chart, plot};
 pub use segments::{GroupBar, SegmentCell, SegmentUse, segments};
 
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// The reproduced figures of one paper, with the command and conditions to repeat them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -55,6 +56,9 @@ pub struct Figure {
     pub panels: Vec<Panel>,
     /// The paper's claims about them.
     pub claims: Vec<Claim>,
+    /// The program, its commit, and the day on which they were measured; `None` in results of before this was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub made_by: Option<String>,
 }
 
 /// A part of a figure: a number for each group and series.
@@ -72,6 +76,13 @@ pub struct Panel {
     pub series: Vec<String>,
     /// The groups, such as workloads, with a number for each series; `None` if not measured yet.
     pub groups: Vec<(String, Vec<Option<f64>>)>,
+}
+
+impl Reproduction {
+    /// The number of claims with this verdict.
+    pub fn count(&self, verdict: Verdict) -> usize {
+        self.figures.iter().flat_map(|figure| &figure.claims).filter(|claim| claim.verdict() == verdict).count()
+    }
 }
 
 impl Panel {
@@ -102,8 +113,11 @@ pub struct Claim {
     pub high: Option<f64>,
     /// Our value; `None` if not measured.
     pub ours: Option<f64>,
-    /// The reason for a deviation, shown if there is one.
+    /// The reason for a deviation, printed if there is one.
     pub because: String,
+    /// The figure of the same results whose ablation shows this reason; without one it is a guess.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shown_by: Option<String>,
 }
 
 impl Claim {
@@ -131,21 +145,66 @@ impl Claim {
         }
     }
 
-    /// The comparison in words.
-    pub fn verdict(&self) -> String {
-        let by = |off: f64| format!("{:+.0} %", off * 100.0);
-        match (self.off_by(), self.low == self.high) {
-            (None, _) => "not measured".to_string(),
-            (Some(0.0), false) => "inside".to_string(),
-            (Some(off), true) => by(off),
-            (Some(off), false) => format!("outside by {}", by(off)),
+    /// The claim with a figure that shows its `because`: there, the effect goes with the cause.
+    pub fn shown_by(mut self, figure: &str) -> Claim {
+        self.shown_by = Some(figure.to_string());
+        self
+    }
+
+    /// The comparison: a value is inside a range, or within 15 % of a single number.
+    pub fn verdict(&self) -> Verdict {
+        let tolerance = if self.low == self.high { NEAR } else { 0.0 };
+        match (self.off_by(), &self.shown_by) {
+            (None, _) => Verdict::NotMeasured,
+            (Some(off), _) if off.abs() <= tolerance => Verdict::Inside,
+            (Some(_), Some(_)) => Verdict::Outside,
+            (Some(_), None) => Verdict::NotReproduced,
         }
     }
 
-    /// True if the deviation needs a reason: outside of a range, or more than 15 % off a single number.
-    pub fn needs_a_reason(&self) -> bool {
-        let tolerance = if self.low == self.high { 0.15 } else { 0.0 };
-        self.off_by().is_some_and(|off| off.abs() > tolerance)
+    /// The verdict in words, with the deviation and its cause.
+    pub fn judgement(&self) -> String {
+        let verdict = self.verdict();
+        let off = self.off_by().unwrap_or_default();
+        let by = format!("{:+.0} %", off * 100.0);
+        match (verdict, &self.shown_by) {
+            (Verdict::Inside, _) if off != 0.0 => format!("{verdict} ({by})"),
+            (Verdict::Outside, Some(figure)) => format!("{verdict} by {by}: {} (shown by {figure})", self.because),
+            (Verdict::NotReproduced, _) => format!("{verdict} ({by}); presumed cause: {}", self.because),
+            _ => verdict.to_string(),
+        }
+    }
+}
+
+/// The deviation from a single number up to which a value counts as equal to it.
+const NEAR: f64 = 0.15;
+
+/// The comparison of our value with a claim of the paper.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// Within the paper's bounds.
+    Inside,
+    /// Outside of them, for a cause that a figure shows.
+    Outside,
+    /// Outside of them, and the cause is a guess.
+    NotReproduced,
+    /// There is no value.
+    NotMeasured,
+}
+
+impl Verdict {
+    /// All verdicts, the best first.
+    pub const ALL: [Verdict; 4] = [Verdict::Inside, Verdict::Outside, Verdict::NotReproduced, Verdict::NotMeasured];
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Verdict::Inside => "inside",
+            Verdict::Outside => "outside",
+            Verdict::NotReproduced => "not reproduced",
+            Verdict::NotMeasured => "not measured",
+        })
     }
 }
 
@@ -154,24 +213,46 @@ mod tests {
     use super::*;
 
     fn claim(low: Option<f64>, high: Option<f64>, ours: Option<f64>) -> Claim {
-        Claim { says: String::new(), place: String::new(), low, high, ours, because: String::new() }
+        let because = "it is so".to_string();
+        Claim { says: String::new(), place: String::new(), low, high, ours, because, shown_by: None }
     }
 
     #[test]
     fn a_verdict_states_the_deviation_from_the_bounds() {
-        for (low, high, ours, bounds, verdict, tell) in [
-            (Some(1.74), Some(2.31), Some(2.0), "1.74 to 2.31", "inside", false),
-            (Some(1.74), Some(2.31), Some(2.31 * 1.5), "1.74 to 2.31", "outside by +50 %", true),
-            (Some(2.0), None, Some(1.5), "at least 2.00", "outside by -25 %", true),
-            (None, Some(1.0), Some(0.2), "at most 1.00", "inside", false),
-            (Some(0.4), Some(0.4), Some(0.44), "0.400", "+10 %", false),
-            (Some(0.4), Some(0.4), Some(0.6), "0.400", "+50 %", true),
-            (Some(1.0), None, Some(0.999), "at least 1.00", "inside", false),
-            (Some(0.4), Some(0.4), None, "0.400", "not measured", false),
+        for (low, high, ours, bounds, guessed, shown) in [
+            (Some(1.74), Some(2.31), Some(2.0), "1.74 to 2.31", "inside", "inside"),
+            (
+                Some(1.74),
+                Some(2.31),
+                Some(2.31 * 1.5),
+                "1.74 to 2.31",
+                "not reproduced (+50 %); presumed cause: it is so",
+                "outside by +50 %: it is so (shown by vma-state)",
+            ),
+            (
+                Some(2.0),
+                None,
+                Some(1.5),
+                "at least 2.00",
+                "not reproduced (-25 %); presumed cause: it is so",
+                "outside by -25 %: it is so (shown by vma-state)",
+            ),
+            (None, Some(1.0), Some(0.2), "at most 1.00", "inside", "inside"),
+            (Some(0.4), Some(0.4), Some(0.44), "0.400", "inside (+10 %)", "inside (+10 %)"),
+            (
+                Some(0.4),
+                Some(0.4),
+                Some(0.6),
+                "0.400",
+                "not reproduced (+50 %); presumed cause: it is so",
+                "outside by +50 %: it is so (shown by vma-state)",
+            ),
+            (Some(1.0), None, Some(0.999), "at least 1.00", "inside", "inside"),
+            (Some(0.4), Some(0.4), None, "0.400", "not measured", "not measured"),
         ] {
             let claim = claim(low, high, ours);
-            assert_eq!((claim.bounds().as_str(), claim.verdict().as_str()), (bounds, verdict));
-            assert_eq!(claim.needs_a_reason(), tell);
+            assert_eq!((claim.bounds().as_str(), claim.judgement().as_str()), (bounds, guessed));
+            assert_eq!(claim.shown_by("vma-state").judgement(), shown);
         }
     }
 
@@ -190,9 +271,9 @@ mod tests {
             claims: vec![Claim {
                 says: "half".to_string(),
                 place: "IV".to_string(),
-                because: "it is so".to_string(),
                 ..claim(Some(0.5), Some(0.5), Some(0.8))
             }],
+            made_by: Some("flashpath 1 (abc), 2026-11-27".to_string()),
         };
         Reproduction {
             paper: "vma".to_string(),
@@ -211,14 +292,24 @@ mod tests {
         for line in [
             "`flashpath reproduce vma`, scale 1/16, seed 1.",
             "- drive: of flash",
+            "Replayed. Made by flashpath 1 (abc), 2026-11-27.",
             "![Erase counts](results/vma-fig4.svg)",
             "| fast: erased blocks | writeback | journal | vma (later) |",
             "| seq <write> | 1,200 | 2.50 | \u{2013} |",
-            "| half (IV) | 0.500 | 0.800 | +60 %: it is so |",
+            "| half (IV) | 0.500 | 0.800 | not reproduced (+60 %); presumed cause: it is so |",
         ] {
             assert!(text.lines().any(|other| other == line), "{line}\n{text}");
         }
         assert!(!markdown(&reproduction(), None).contains("!["));
+    }
+
+    #[test]
+    fn a_summary_counts_the_verdicts_of_each_paper() {
+        let mut one = reproduction();
+        one.figures[0].claims.push(claim(None, Some(1.0), Some(0.2)));
+        one.figures[0].claims.push(claim(None, Some(1.0), Some(1.2)).shown_by("vma-state"));
+        let text = summary(&[one]);
+        assert!(text.contains("| verdict | A paper |") && text.contains("| not reproduced | 1 |"), "{text}");
     }
 
     #[test]
@@ -239,7 +330,7 @@ mod tests {
         assert!(
             page.contains("data-name=\"vma-fig4\"")
                 && page.contains("seq &lt;write&gt;")
-                && page.contains("+60 %: it is so")
+                && page.contains("presumed cause: it is so")
         );
         // Nothing to draw is no error.
         fewer.figures[0].panels.clear();

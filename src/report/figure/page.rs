@@ -1,7 +1,7 @@
 //! Figures as one offline HTML page. Its script saves them as files.
 
-use super::markdown::{heading, scale};
-use super::{Claim, Figure, Reproduction, chart};
+use super::markdown::{about, heading, scale};
+use super::{Claim, Figure, Reproduction, Verdict, chart};
 use crate::report::chart::{SCRIPT, css, embedded};
 use crate::report::escape::escape;
 use crate::report::number::{NONE, three_digits};
@@ -12,11 +12,22 @@ pub fn page(reproductions: &[Reproduction]) -> String {
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>Figures \u{b7} Flashpath</title>\n\
-         <style>\n{}{}</style>\n</head>\n<body>\n<main>\n<h1>The papers' figures, reproduced</h1>\n{papers}</main>\n<script>\n{SCRIPT}</script>\n\
+         <style>\n{}{}</style>\n</head>\n<body>\n<main>\n<h1>The papers' figures, reproduced</h1>\n{}{papers}</main>\n<script>\n{SCRIPT}</script>\n\
          </body>\n</html>\n",
         css(),
         include_str!("page.css"),
+        verdicts(reproductions),
     )
+}
+
+/// The table of verdicts of all papers.
+fn verdicts(reproductions: &[Reproduction]) -> String {
+    let heads = reproductions.iter().map(|paper| escape(&paper.title)).collect();
+    let row = |verdict: Verdict| {
+        let counts = reproductions.iter().map(|paper| paper.count(verdict).to_string());
+        std::iter::once(verdict.to_string()).chain(counts).collect()
+    };
+    table(&["verdict".to_string()], heads, Verdict::ALL.into_iter().map(row))
 }
 
 fn paper(reproduction: &Reproduction) -> String {
@@ -57,12 +68,11 @@ fn section(figure: &Figure) -> String {
         })
         .collect();
     let claims = figure.claims.iter().map(|claim: &Claim| {
-        let reason = if claim.needs_a_reason() { format!(": {}", claim.because) } else { String::new() };
         vec![
             escape(&format!("{} ({})", claim.says, claim.place)),
             claim.bounds(),
             claim.ours.map_or(NONE.into(), three_digits),
-            escape(&format!("{}{reason}", claim.verdict())),
+            escape(&claim.judgement()),
         ]
     });
     let heads = ["paper", "ours", ""].map(String::from).to_vec();
@@ -71,7 +81,7 @@ fn section(figure: &Figure) -> String {
     format!(
         "<section>\n<h3>{}</h3>\n<p>{}</p>\n{}\n{tables}{claims}</section>\n",
         escape(&figure.title),
-        escape(&figure.about),
+        escape(&about(figure)),
         embedded(&chart(figure))
     )
 }

@@ -25,7 +25,9 @@ fn results() -> Vec<Reproduction> {
             high: Some(0.4),
             ours: Some(0.8),
             because: "this differs".to_string(),
+            shown_by: None,
         }],
+        made_by: None,
     };
     vec![Reproduction {
         paper: "vma".to_string(),
@@ -95,6 +97,32 @@ fn unknown_figures_and_wrong_options_are_refused() {
     bench.refuses(&["reproduce", "--from", "earlier.json", "--json", "none/x.json"], &["cannot write none/x.json"]);
     bench.refuses(&["reproduce", "--from", "earlier.json", "--markdown", "page"], &["NAME.md"]);
     bench.refuses(&["reproduce", "--from", "earlier.json", "--scale", "1"], &["--scale"]);
+}
+
+/// docs/results.json must not say what the program makes no longer: the cheap figures here, the others by `make results-check`.
+#[test]
+fn stored_results_are_what_the_program_makes() {
+    let bench = Bench::new();
+    let stored = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/results.json");
+    let cheap = ["sfs-table1", "sfs-fig1", "nvm-fig4-simulated", "nvm-flash"];
+    let answer = bench.flashpath(&[&["reproduce", "--check", stored, "--quiet"], &cheap[..]].concat());
+    assert_eq!(answer.code, Some(0), "make results, and commit docs/results.json with what has moved it: {answer:?}");
+    assert!(answer.stdout.contains("4 figures are made again as they are stored"), "{answer:?}");
+}
+
+#[test]
+fn a_stored_number_that_is_made_no_longer_is_named() {
+    let bench = Bench::new();
+    let answer = bench.flashpath(&["reproduce", "sfs-table1", "--json", "made.json", "--quiet"]);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let mut stored: Vec<Reproduction> =
+        serde_json::from_str(&std::fs::read_to_string(bench.path("made.json")).unwrap()).unwrap();
+    let value = &mut stored[0].figures[0].panels[0].groups[1].1[0];
+    *value = value.map(|value| value * 1.01);
+    bench.write("made.json", serde_json::to_string(&stored).unwrap());
+    let answer = bench.flashpath(&["reproduce", "--check", "made.json", "sfs-table1", "--quiet"]);
+    assert_eq!(answer.code, Some(1), "{answer:?}");
+    assert!(answer.stderr.contains("1 numbers of made.json") && answer.stderr.contains("sfs-table1: "), "{answer:?}");
 }
 
 /// Simulated figures need no root, and are the same each time.

@@ -48,6 +48,8 @@ pub struct Recording {
     pub operations: Vec<Operation>,
     /// The calls of the workload.
     pub calls: u64,
+    /// Simulated seconds of the workload and the sync at its end.
+    pub seconds: f64,
 }
 
 impl Guest {
@@ -75,10 +77,10 @@ impl Guest {
         // What mkfs and mount write is not recorded.
         on.begin();
         let part = if self.has_setup { Part::Counted } else { Part::Whole };
-        let (_, calls) = self.run(volume, part, every, begin, watch)?;
+        let (end, calls) = self.run(volume, part, every, begin, watch)?;
         let mut operations = on.end();
         operations.sort_by_key(|operation| operation.time_ns);
-        Ok(Recording { operations, calls })
+        Ok(Recording { operations, calls, seconds: end.since_ns(begin) as f64 / 1e9 })
     }
 
     /// Runs a part of the workload from `begin` on, and unmounts the volume. Returns when that has ended, and the calls.

@@ -79,6 +79,7 @@ fn figure(name: &str, title: &str, about: &str, panels: Vec<Panel>, claims: Vec<
         about: format!("Varmail with 16 threads. {about}"),
         panels,
         claims,
+        made_by: None,
     }
 }
 

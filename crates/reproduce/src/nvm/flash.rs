@@ -40,6 +40,7 @@ pub fn figure(lab: &Lab) -> Result<Figure, ReproduceError> {
         high: Some(1.0),
         ours: Some(mib(&runs[2], |_| true) / mib(&runs[0], |_| true)).filter(|ratio| ratio.is_finite()),
         because: "checkpoints write home what JFS still has in its journal at the end of the run".to_string(),
+        shown_by: None,
     });
     Ok(Figure {
         name: "nvm-flash".to_string(),
@@ -52,6 +53,7 @@ pub fn figure(lab: &Lab) -> Result<Figure, ReproduceError> {
         ),
         panels: panels.collect(),
         claims: claims.collect(),
+        made_by: None,
     })
 }
 

@@ -118,6 +118,7 @@ pub fn figure(place: &RealPlace<'_>) -> Result<Figure, ReproduceError> {
             counters("real threads: counters", &real),
         ],
         claims,
+        made_by: None,
     })
 }
 

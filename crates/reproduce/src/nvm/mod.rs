@@ -152,7 +152,15 @@ fn panel(title: &str, series: &[&str], groups: Vec<(String, Vec<Option<f64>>)>) 
 
 /// A claim with a lower bound.
 fn at_least(says: &str, place: &str, low: f64, ours: Option<f64>, because: String) -> Claim {
-    Claim { says: says.to_string(), place: place.to_string(), low: Some(low), high: None, ours, because }
+    Claim {
+        says: says.to_string(),
+        place: place.to_string(),
+        low: Some(low),
+        high: None,
+        ours,
+        because,
+        shown_by: None,
+    }
 }
 
 /// The quotient of two throughputs.

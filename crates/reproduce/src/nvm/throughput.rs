@@ -70,6 +70,7 @@ pub fn real(place: &RealPlace<'_>, load: Load) -> Result<Figure, ReproduceError>
             .to_string(),
         panels: panels(&System::NAMES, &rows),
         claims,
+        made_by: None,
     }
     .over("threads"))
 }
@@ -93,6 +94,7 @@ pub fn simulated(lab: &Lab, load: Load) -> Result<Figure, ReproduceError> {
             .to_string(),
         panels: panels(&Journal::NAMES, &rows),
         claims: claims(load, &rows, "simulated threads"),
+        made_by: None,
     }
     .over("threads"))
 }
@@ -132,6 +134,7 @@ fn claims(load: Load, rows: &Rows, how: &str) -> Vec<Claim> {
             high: Some(memory_alone),
             ours: ratio(njfs, jfs),
             because: limits([("JFS", jfs), ("N-JFS", njfs)]),
+            shown_by: None,
         },
         at_least(&says("MB/s of O-JFS"), "IV: on 44 cores", throughput, ojfs.map(|run| run.mb_s), both),
     ]

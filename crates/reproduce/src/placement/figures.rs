@@ -189,10 +189,11 @@ fn figure(name: &str, title: &str, about: &str, panels: Vec<Panel>, claims: Vec<
         ),
         panels,
         claims,
+        made_by: None,
     }
 }
 
 fn claim(says: String, place: String, high: f64, ours: Option<f64>) -> Claim {
     let because = "a measured limit of the policy: the bound is a goal of this program".to_string();
-    Claim { says, place, low: None, high: Some(high), ours, because }
+    Claim { says, place, low: None, high: Some(high), ours, because, shown_by: None }
 }

@@ -131,6 +131,7 @@ pub fn write_cost(points: &mut Points) -> Result<Figure, ReproduceError> {
         about: "Wc = 1 + g (1 + sequential write / random read), section 4.1's cost with g the blocks copied for each new one.".to_string(),
         panels: all,
         claims,
+        made_by: None,
     }
     .over("utilization"))
 }
@@ -166,6 +167,7 @@ pub fn throughput(points: &mut Points) -> Result<Figure, ReproduceError> {
         ),
         panels: all,
         claims,
+        made_by: None,
     }
     .over("utilization"))
 }
@@ -214,5 +216,6 @@ pub fn devices(points: &mut Points) -> Result<Figure, ReproduceError> {
         about: "SFS on `conv` with each device's times.".to_string(),
         panels: vec![panel],
         claims,
+        made_by: None,
     })
 }

@@ -88,6 +88,7 @@ pub fn table(lab: &Lab) -> Result<Figure, ReproduceError> {
         ),
         panels: vec![panel("", series.collect(), groups)],
         claims,
+        made_by: None,
     })
 }
 
@@ -155,6 +156,7 @@ pub fn request_sizes(points: &Points) -> Result<Figure, ReproduceError> {
         ),
         panels,
         claims,
+        made_by: None,
     }
     .over("request size"))
 }

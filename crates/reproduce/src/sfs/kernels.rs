@@ -394,6 +394,7 @@ fn throughput(runs: &[Vec<Run>], written: u64) -> Figure {
             .to_string(),
         panels: vec![panel],
         claims,
+        made_by: None,
     }
 }
 
@@ -424,6 +425,7 @@ fn amplification(runs: &[Vec<Vec<Run>>]) -> Figure {
         about: "Bytes programmed over bytes that the file system wrote, in the counted part.".to_string(),
         panels,
         claims,
+        made_by: None,
     }
 }
 
@@ -458,5 +460,6 @@ fn erases(runs: &[Vec<Vec<Run>>]) -> Figure {
         about: "Blocks erased in the counted part.".to_string(),
         panels,
         claims,
+        made_by: None,
     }
 }

@@ -153,7 +153,7 @@ fn panel(title: &str, series: Vec<String>, groups: Vec<(String, Vec<Option<f64>>
 
 fn claim(says: String, place: &str, low: Option<f64>, high: Option<f64>, ours: Option<f64>, because: &str) -> Claim {
     let ours = ours.filter(|value| value.is_finite());
-    Claim { says, place: place.to_string(), low, high, ours, because: because.to_string() }
+    Claim { says, place: place.to_string(), low, high, ours, because: because.to_string(), shown_by: None }
 }
 
 /// A claim of one number.

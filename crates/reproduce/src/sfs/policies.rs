@@ -91,5 +91,6 @@ pub fn figure(points: &mut Points) -> Result<Figure, ReproduceError> {
         ),
         panels,
         claims,
+        made_by: None,
     })
 }

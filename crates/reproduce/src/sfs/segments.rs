@@ -66,6 +66,7 @@ pub fn hot(points: &mut Points) -> Result<Figure, ReproduceError> {
             shares.first().copied(),
             "the hottest segments are only slightly hotter than the others",
         )],
+        made_by: None,
     })
 }
 
@@ -119,6 +120,7 @@ pub fn full(points: &mut Points) -> Result<Figure, ReproduceError> {
         about: "At the end of the run, without the cold file's segments and empty ones.".to_string(),
         panels,
         claims,
+        made_by: None,
     }
     .over("utilization of the segment"))
 }

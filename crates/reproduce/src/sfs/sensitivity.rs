@@ -115,6 +115,7 @@ pub fn figure(points: &mut Points) -> Result<Figure, ReproduceError> {
             .to_string(),
         panels,
         claims: all,
+        made_by: None,
     }
     .over("share of the device that the load writes"))
 }

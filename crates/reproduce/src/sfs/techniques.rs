@@ -58,6 +58,7 @@ fn figure(number: u32, title: &str, about: &str, names: &[String], costs: &[Cost
         about: about.to_string(),
         panels: panels.collect(),
         claims,
+        made_by: None,
     }
     .over(title)
 }

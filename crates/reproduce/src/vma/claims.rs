@@ -32,7 +32,7 @@ pub(super) struct PaperClaim<'a> {
 
 pub(super) fn claim(paper: PaperClaim, ours: Option<f64>) -> Claim {
     let PaperClaim { says, place, bounds: (low, high), because } = paper;
-    Claim { says, place: place.to_string(), low, high, ours, because: because.to_string() }
+    Claim { says, place: place.to_string(), low, high, ours, because: because.to_string(), shown_by: None }
 }
 
 /// The shares that VMA mode saves of what data=journal takes, by the paper: those of the micro benchmarks, and those of the

@@ -21,7 +21,7 @@ use flashpath::report::RunResult;
 use flashpath::report::figure::Reproduction;
 
 /// The figures.
-pub const FIGURES: &[&str] = &["vma-fig2", "vma-fig3", "vma-fig4", "vma-fig5"];
+pub const FIGURES: &[&str] = &["vma-fig2", "vma-fig3", "vma-fig4", "vma-fig5", "vma-requests", "vma-state"];
 
 const GUESTS: u32 = 8;
 /// The interval of write-back in a guest. ext3 commits every five seconds and, with ordered data, writes all data then;
@@ -78,9 +78,29 @@ const OURS: usize = MODES.len();
 struct Measured {
     load: &'static str,
     captured: Vec<Captured>,
-    /// For each layer the result of each system; empty if no figure needs it.
-    replayed: Vec<Vec<RunResult>>,
+    /// For each size of [`MAX_REQUESTS`] the merged write requests of each system; empty if no figure needs them.
+    requests: Vec<Vec<u64>>,
+    /// For each state of the drive, for each layer, the result of each system; empty if no figure needs it.
+    replayed: [Vec<Vec<RunResult>>; STATES.len()],
 }
+
+/// The largest request of the guests' disks: 11 segments of a page, as Xen's block front end of the paper's time takes.
+const MAX_REQUEST: u64 = 11 * 4096;
+
+/// The largest requests of the figure about them; the paper's first.
+const MAX_REQUESTS: [u64; 4] = [MAX_REQUEST, 4096, 128 << 10, 1280 << 10];
+
+/// A state of a drive before the counted replay of a trace of so many bytes.
+type DriveState = (&'static str, fn(u64) -> Aging);
+
+const STATES: [DriveState; 4] = [
+    ("empty", |_| Aging::Empty),
+    ("filled", |_| Aging::FirstBytes(0)),
+    ("aged once", |written| Aging::SameTrace { written, times: 2 }),
+    ("aged thrice", |written| Aging::SameTrace { written, times: 6 }),
+];
+/// The state of figures 4 and 5.
+const AGED: usize = 2;
 
 /// Makes the figures.
 pub fn reproduce(lab: &Lab, figures: &[&'static str]) -> Result<Reproduction, ReproduceError> {
@@ -90,30 +110,52 @@ pub fn reproduce(lab: &Lab, figures: &[&'static str]) -> Result<Reproduction, Re
     let exported: Vec<u64> = exported.collect::<Result<_, ReproduceError>>()?;
     let smallest = exported.iter().copied().min().unwrap_or(0);
     let guest_bytes = (smallest / u64::from(GUESTS)) & !((1 << 22) - 1);
-    let needs_drives = figures.iter().any(|figure| ["vma-fig4", "vma-fig5"].contains(figure));
+    let needs = |wanted: &[&str]| figures.iter().any(|figure| wanted.contains(figure));
+    let states: &[usize] = match (needs(&["vma-state"]), needs(&["vma-fig4", "vma-fig5"])) {
+        (true, _) => &[0, 1, 2, 3],
+        (false, true) => &[AGED],
+        (false, false) => &[],
+    };
+    let sizes: &[u64] = match (needs(&["vma-requests"]), needs(&["vma-fig2"])) {
+        (true, _) => &MAX_REQUESTS,
+        (false, true) => &MAX_REQUESTS[..1],
+        (false, false) => &[],
+    };
     let mut measured = Vec::new();
     for load in &LOADS {
-        let mut captured = Vec::new();
-        let mut replayed = vec![Vec::new(); LAYERS.len()];
+        let mut one = Measured {
+            load: load.name,
+            captured: Vec::new(),
+            requests: vec![Vec::new(); sizes.len()],
+            replayed: std::array::from_fn(|_| vec![Vec::new(); LAYERS.len()]),
+        };
+        let mut every = None;
         for (at, system) in SYSTEMS.iter().enumerate() {
+            if at == OURS {
+                every = calls_between_syncs(lab, load, guest_bytes)?;
+            }
             let capture = match at.checked_sub(OURS) {
                 None => lab.capture(&experiment(lab, load, MODES[at], guest_bytes))?,
-                // VMA mode is one of data=journal.
-                Some(mode) => ours(lab, load, mode, guest_bytes, &captured[mode.min(JOURNAL)])?,
+                Some(mode) => {
+                    let guests = guests(lab, load, mode, guest_bytes);
+                    let mode = if mode == VMA { "vma" } else { MODES[mode] };
+                    lab.capture_guests(&format!("vma-{}-{mode}-ours", load.name), &guests, every)?
+                }
             };
-            if needs_drives {
-                lab.progress(&format!("replaying {} {system}", load.name));
-                for (layer, result) in replayed.iter_mut().zip(lab.replay_all(
-                    &paths,
-                    &capture.trace,
-                    Aging::SameTrace(capture.written_bytes),
-                )?) {
+            for (requests, size) in one.requests.iter_mut().zip(sizes) {
+                requests.push(lab.write_requests(&capture.trace, guest_bytes, *size)?);
+            }
+            for state in states {
+                let (name, aging) = STATES[*state];
+                lab.progress(&format!("replaying {} {system}, drive {name}", load.name));
+                let results = lab.replay_all(&paths, &capture.trace, aging(capture.written_bytes))?;
+                for (layer, result) in one.replayed[*state].iter_mut().zip(results) {
                     layer.push(result);
                 }
             }
-            captured.push(capture);
+            one.captured.push(capture);
         }
-        measured.push(Measured { load: load.name, captured, replayed });
+        measured.push(one);
     }
     let timed = drive(&format!("page/{flash}"))?.1;
     let made = figures.iter().map(|figure| match *figure {
@@ -121,6 +163,8 @@ pub fn reproduce(lab: &Lab, figures: &[&'static str]) -> Result<Reproduction, Re
         "vma-fig3" => figures::traffic(&measured),
         "vma-fig4" => figures::erases(&measured),
         "vma-fig5" => figures::collection(&measured, &timed),
+        "vma-requests" => figures::request_sizes(&measured),
+        "vma-state" => figures::drive_states(&measured),
         name => unreachable!("{name} is not in FIGURES"),
     });
     Ok(Reproduction {
@@ -167,24 +211,32 @@ fn experiment(lab: &Lab, load: &Load, mode: &str, guest_bytes: u64) -> Experimen
     }
 }
 
-/// The same in guests of `ext`, which are synced as often as the kernel's were.
-fn ours(lab: &Lab, load: &Load, mode: usize, guest_bytes: u64, kernel: &Captured) -> Result<Captured, ReproduceError> {
+/// The same in guests of `ext`.
+fn guests(lab: &Lab, load: &Load, mode: usize, guest_bytes: u64) -> Vec<Guest> {
     let (journal, dirty) = (journal_bytes(lab), (guest_memory(lab) / 5).max(1 << 20));
-    let (name, options) = match mode {
-        VMA => ("vma", "data=journal,journal=vmm".to_string()),
-        mode => (MODES[mode], format!("data={}", MODES[mode])),
+    let options = match mode {
+        VMA => "data=journal,journal=vmm".to_string(),
+        mode => format!("data={}", MODES[mode]),
     };
-    let file_system = format!("ext:{options},journal-size={journal},dirty={}", dirty & !4095);
     let guest = |number: u64| Guest {
-        file_system: file_system.clone(),
+        file_system: format!("ext:{options},journal-size={journal},dirty={}", dirty & !4095),
         size_bytes: guest_bytes,
         expression: (load.expression)(lab),
         has_setup: load.has_setup,
         has_monitor: mode == VMA,
         seed: lab.seed + number,
     };
-    let guests: Vec<Guest> = (0..u64::from(GUESTS)).map(guest).collect();
-    lab.capture_guests(&format!("vma-{}-{name}-ours", load.name), &guests, (kernel.seconds / SYNC_SECONDS) as u64)
+    (0..u64::from(GUESTS)).map(guest).collect()
+}
+
+/// The calls between two syncs of a guest of `ext`: [`SYNC_SECONDS`] of simulated time in data=ordered without syncs. It is the
+/// same in all modes, so that they do the same work.
+fn calls_between_syncs(lab: &Lab, load: &Load, guest_bytes: u64) -> Result<Option<u64>, ReproduceError> {
+    let guests = guests(lab, load, ORDERED, guest_bytes);
+    let recording = guests[0].record(None, &|| !lab.stops())?;
+    let syncs = (recording.seconds / SYNC_SECONDS) as u64;
+    lab.progress(&format!("{}: {} calls in {:.3} s, {syncs} syncs", load.name, recording.calls, recording.seconds));
+    Ok((syncs > 0).then(|| (recording.calls / (syncs + 1)).max(1)))
 }
 
 fn conditions(lab: &Lab, drive: &str, guest_bytes: u64) -> Vec<(String, String)> {
@@ -205,8 +257,16 @@ fn conditions(lab: &Lab, drive: &str, guest_bytes: u64) -> Vec<(String, String)>
             "beside them",
             format!(
                 "`ext` of this program in simulated time, {GUESTS} in the same sizes, with extents and delayed allocation; they \
-                 begin at the same time, and their writes are merged by their times. They are synced as often as a guest of the \
-                 kernel could be in the time that its workload took"
+                 begin at the same time, and their writes are merged by their times. They are synced behind every so many calls as \
+                 data=ordered makes in {SYNC_SECONDS} s of simulated time, in all modes alike"
+            ),
+        ),
+        condition(
+            "requests",
+            format!(
+                "the writes of each guest, merged and split to at most {} as by a block layer: 11 segments, Xen's limit; both the \
+                 kernel's and ours, from their traces before merging",
+                size(MAX_REQUEST)
             ),
         ),
         condition(
@@ -219,7 +279,7 @@ fn conditions(lab: &Lab, drive: &str, guest_bytes: u64) -> Vec<(String, String)>
         condition(
             "write-back",
             format!(
-                "each guest's file system is synced every {SYNC_SECONDS} s, in place of ext3's commit every 5 s: \
+                "each of the kernel's file systems is synced every {SYNC_SECONDS} s, in place of ext3's commit every 5 s: \
                  our disks are in memory, and our runs take seconds where the paper's took minutes"
             ),
         ),
