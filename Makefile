@@ -36,7 +36,7 @@ help:
 	@echo "make bench-drives  of these, drives of several sizes and numbers of planes beside a bare loop (ten minutes)"
 	@echo "make bench-paced  sfs beside ext4 and btrfs on a drive at its own speed (one hour)"
 	@echo "make results reproduce the papers' figures (docs/results.md, VMA_SCALE=$(VMA_SCALE), SFS_SCALE=$(SFS_SCALE), ZNS_SCALE=$(ZNS_SCALE), EXT_SCALE=$(EXT_SCALE), NVM_SCALE=$(NVM_SCALE), PLACEMENT_SCALE=$(PLACEMENT_SCALE)), and docs/theory.md"
-	@echo "make results-check makes the stored figures again that need neither a capture nor real time, and fails if a number has moved (12 minutes)"
+	@echo "make results-check makes the stored figures again that need neither a capture, a recorded load nor real time, and fails if a number has moved (12 minutes)"
 	@echo "make fuzz    fuzz every parser, SECONDS_OF_FUZZING=$(SECONDS_OF_FUZZING) each (needs a nightly toolchain)"
 	@echo "make programs  run real programs on a mounted volume, FILE_SYSTEM=$(FILE_SYSTEM), each with a check of its own data"
 	@echo "make crash   cut the power of every translation layer, dm-zoned, sfs and ext at random operations, SEEDS=$(SEEDS) times each;"

@@ -30,7 +30,7 @@ pub struct Reproduce {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["scale", "seed", "traces", "dir"])]
     from: Vec<PathBuf>,
     /// Make the figures again at the scale and seed of the results in this file, and fail if a number differs by more than
-    /// 0.5 %; without figures, those that need neither a capture nor real time
+    /// 0.5 %; without figures, those that need neither a capture, a recorded load nor real time
     #[arg(long, value_name = "FILE", conflicts_with_all = ["scale", "seed", "from", "json", "report", "markdown"])]
     check: Option<PathBuf>,
     #[command(flatten)]

@@ -21,7 +21,8 @@ const PAPERS: &[Paper] = &[
     Paper { name: "ext", figures: ext_traffic::FIGURES, reproduce: ext_traffic::reproduce },
 ];
 
-/// The figures that are the same on every machine and in every run: nothing in them is captured, and nothing takes real time.
+/// The figures that are the same on every machine and in every run: nothing in them is captured or recorded, and nothing takes
+/// real time.
 const REPEATABLE: &[&str] = &[
     "sfs-table1",
     "sfs-fig1",
@@ -34,7 +35,6 @@ const REPEATABLE: &[&str] = &[
     "sfs-fig10",
     "sfs-fig11",
     "sfs-sensitivity",
-    "sfs-policies",
     "nvm-fig4-simulated",
     "nvm-fig5-simulated",
     "nvm-flash",
