@@ -40,7 +40,7 @@ const FRONTS: [Front; 11] = [
     Front { root: "crates/nvm/src/lib.rs", rooms: None, crates: &[] },
     Front { root: "crates/vmm/src/lib.rs", rooms: None, crates: &[] },
     Front { root: "crates/nbd/src/lib.rs", rooms: Some(&["run"]), crates: &[] },
-    Front { root: "crates/fuse/src/lib.rs", rooms: Some(&["device", "fs", "run"]), crates: &[] },
+    Front { root: "crates/fuse/src/lib.rs", rooms: Some(&["device", "fs", "run", "workload"]), crates: &[] },
     Front {
         root: "crates/reproduce/src/lib.rs",
         rooms: Some(&["device", "fs", "layout", "report", "run", "translation", "workload"]),

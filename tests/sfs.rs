@@ -9,6 +9,8 @@ mod power_cut;
 mod access_lists;
 #[path = "sfs/calls.rs"]
 mod calls;
+#[path = "sfs/counted_writes.rs"]
+mod counted_writes;
 #[path = "sfs/damage.rs"]
 mod damage;
 #[path = "sfs/directed_cuts.rs"]

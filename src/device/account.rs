@@ -2,6 +2,7 @@
 
 use super::Warnings;
 use super::unit_map::UnitMap;
+use crate::expression::Kind;
 use crate::label::Tally;
 use crate::units::human_size;
 
@@ -26,6 +27,9 @@ pub struct Account {
     pub read_blocks: u64,
     /// Other counters, by name: zones reclaimed, copies interrupted.
     pub events: Vec<(&'static str, u64)>,
+    /// The station's kind, and options that the user did not write and whose values it found when it was opened, such as those
+    /// that depend on the size of the device below.
+    pub chosen: Option<(&'static Kind, Vec<(&'static str, String)>)>,
     /// Warnings for the user.
     pub warnings: Warnings,
     /// Its flash, if it has any.
@@ -68,6 +72,7 @@ impl Account {
             covered: self.covered.as_ref().zip(earlier.covered.as_ref()).map(|(now, then)| now.since(then)),
             read_blocks: self.read_blocks - earlier.read_blocks,
             events: events.collect(),
+            chosen: self.chosen.clone(),
             warnings: self.warnings.clone(),
             map: self.map.clone(),
             flash,

@@ -14,6 +14,14 @@ pub trait Choice: Copy + 'static {
     fn of_word(word: &str) -> Option<Self> {
         Self::WORDS.iter().find(|(known, ..)| *known == word).map(|(_, value, _)| *value)
     }
+
+    /// The word of the value.
+    fn word(self) -> &'static str
+    where
+        Self: PartialEq,
+    {
+        Self::WORDS.iter().find(|(_, value, _)| *value == self).expect("each value has a word").0
+    }
 }
 
 /// The words of a [`Choice`] and their descriptions.

@@ -25,6 +25,16 @@ pub struct Kind {
 }
 
 impl Kind {
+    /// True if an option takes this value.
+    ///
+    /// # Panics
+    ///
+    /// If the kind lacks the option: a bug of the caller.
+    pub fn accepts(&self, option: &str, text: &str) -> bool {
+        let known = self.options.iter().find(|known| known.name == option);
+        known.unwrap_or_else(|| panic!("{} has no option {option}", self.name)).values.accepts(text)
+    }
+
     /// This kind with options of the caller's: each takes the place of the one with its name, or comes last. The kind that is
     /// made stays until the program ends.
     pub fn with_options(&self, options: Vec<OptionKind>) -> &'static Kind {
@@ -270,6 +280,22 @@ pub fn parse_path(text: &str) -> Result<Vec<Vec<Term>>, ExpressionError> {
         .collect()
 }
 
+/// A path with these values of options of its topmost station, which is of this kind, in place of those that it has; all
+/// options in the kind's order.
+pub fn with_top_options(path: &str, kind: &Kind, options: &[(&'static str, String)]) -> String {
+    let Some(top) = split_levels(path).into_iter().next() else { return path.to_string() };
+    let Ok(mut term) = term_of(path, top.clone()) else { return path.to_string() };
+    for (name, value) in options {
+        let value = Some(Spanned { text: value.clone(), span: top.span.clone() });
+        match term.options.iter_mut().find(|(known, _)| known.text == *name) {
+            Some((_, known)) => *known = value,
+            None => term.options.push((Spanned { text: name.to_string(), span: top.span.clone() }, value)),
+        }
+    }
+    term.options.sort_by_key(|(name, _)| kind.options.iter().position(|known| known.name == name.text));
+    format!("{}{}", term.as_written(), &path[top.span.end..])
+}
+
 /// Splits `a+b` into two devices. A `+` after a `=` belongs to the value (`40%+60%`), unless a new `name:` or station
 /// follows.
 fn split_side_by_side(text: &str, offset: usize) -> Vec<Spanned> {
@@ -480,6 +506,11 @@ impl Settings {
         }
     }
 
+    /// Sets the values of options that the user did not write.
+    pub fn set_defaults(&mut self, values: &[(&str, &str)]) {
+        values.iter().for_each(|(name, text)| self.set_default(name, text));
+    }
+
     /// A [`Values::Size`], in bytes.
     pub fn size(&self, name: &str) -> u64 {
         units::parse_size(self.text(name)).expect("checked when settled")
@@ -653,6 +684,19 @@ mod tests {
             let error = settle(text).unwrap_err();
             assert_eq!(&text[error.span.clone()], pointed, "{text}");
             assert!(error.help.contains(help), "{text}: {}", error.help);
+        }
+    }
+
+    #[test]
+    fn options_of_the_top_are_replaced_or_added() {
+        let options = [("lit", "off".to_string()), ("size", "8K".to_string())];
+        for (path, expected) in [
+            ("lamp", "lamp:size=8K,lit=off"),
+            ("lamp:lit,parts=40%+60%/x:image=a/b+y", "lamp:size=8K,lit=off,parts=40%+60%/x:image=a/b+y"),
+            ("lamp:size=4K/x", "lamp:size=8K,lit=off/x"),
+        ] {
+            assert_eq!(with_top_options(path, &LAMP, &options), expected);
+            assert_eq!(with_top_options(path, &LAMP, &[]), path);
         }
     }
 

@@ -180,6 +180,27 @@ impl FileSystem for Directory {
         renamed.and_then(|inner| inner).map_err(|error| self.error("rename", from, error))
     }
 
+    fn link(&self, _: &Task<'_>, from: &str, to: &str) -> Result<(), FileSystemError> {
+        let linked = self.in_parent(from, |from_parent, from_name| {
+            Ok(self.in_parent(to, |to_parent, to_name| {
+                rustix::fs::linkat(from_parent, from_name, to_parent, to_name, AtFlags::empty())
+            }))
+        });
+        linked.and_then(|inner| inner).map_err(|error| self.error("link", from, error))
+    }
+
+    fn symlink(&self, _: &Task<'_>, path: &str, target: &str) -> Result<(), FileSystemError> {
+        self.in_parent(path, |parent, name| rustix::fs::symlinkat(target, parent, name))
+            .map_err(|error| self.error("make symbolic link", path, error))
+    }
+
+    fn sync_directory(&self, _: &Task<'_>, path: &str) -> Result<(), FileSystemError> {
+        let synced = self
+            .beneath(path, OFlags::RDONLY | OFlags::DIRECTORY)
+            .and_then(|directory| Ok(rustix::fs::fsync(directory)?));
+        synced.map_err(|error| self.error("sync", path, error))
+    }
+
     fn length(&self, _: &Task<'_>, path: &str) -> Result<u64, FileSystemError> {
         let status = self.in_parent(path, |parent, name| rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW));
         Ok(status.map_err(|error| self.error("stat", path, error))?.st_size as u64)

@@ -239,6 +239,28 @@ impl FileSystem for InProcess {
         })
     }
 
+    fn link(&self, task: &Task<'_>, from: &str, to: &str) -> Result<(), FileSystemError> {
+        self.call(task, "link", from, |posix, call| {
+            let (from, to) = (self.parent(call, from)?, self.parent(call, to)?);
+            let (inode, _) = find(posix, call, from, Hold::No)?;
+            posix.link(call, inode, to, Hold::No).map(drop)
+        })
+    }
+
+    fn symlink(&self, task: &Task<'_>, path: &str, target: &str) -> Result<(), FileSystemError> {
+        self.call(task, "make symbolic link", path, |posix, call| {
+            let made = CreateRequest { kind: FileKind::Symlink, mode: 0o777, device: 0, target: target.as_bytes() };
+            posix.make(call, self.parent(call, path)?, &made, Hold::No).map(drop)
+        })
+    }
+
+    fn sync_directory(&self, task: &Task<'_>, path: &str) -> Result<(), FileSystemError> {
+        self.call(task, "sync", path, |posix, call| {
+            let (inode, _) = find(posix, call, self.parent(call, path)?, Hold::No)?;
+            posix.sync_file(call, inode, Durable::All)
+        })
+    }
+
     fn length(&self, task: &Task<'_>, path: &str) -> Result<u64, FileSystemError> {
         self.call(task, "stat", path, |posix, call| {
             let name = self.parent(call, path)?;

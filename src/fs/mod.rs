@@ -86,6 +86,15 @@ pub trait FileSystem: Send + Sync {
     /// Renames a file or directory. An existing file of the new name is replaced.
     fn rename(&self, task: &Task<'_>, from: &str, to: &str) -> Result<(), FileSystemError>;
 
+    /// Gives a file another name, which must be free.
+    fn link(&self, task: &Task<'_>, from: &str, to: &str) -> Result<(), FileSystemError>;
+
+    /// Makes a symbolic link. Its name must be free.
+    fn symlink(&self, task: &Task<'_>, path: &str, target: &str) -> Result<(), FileSystemError>;
+
+    /// Makes a directory durable.
+    fn sync_directory(&self, task: &Task<'_>, path: &str) -> Result<(), FileSystemError>;
+
     /// The length of a file, in bytes.
     fn length(&self, task: &Task<'_>, path: &str) -> Result<u64, FileSystemError>;
 

@@ -7,6 +7,7 @@ use super::error::{RunError, RunFault};
 use super::steady::steady_from;
 use super::windows::WindowsReport;
 use crate::device::Account;
+use crate::expression::{Kind, with_top_options};
 use crate::fs::sfs::Census;
 use crate::label::{Content, Label};
 use crate::report::{CpuResult, FilesResult, Latencies, LedgerRow, RunResult, WorkloadResult, WriteAmplification};
@@ -63,6 +64,12 @@ pub(super) struct Measured {
     pub failure: Option<RunError>,
 }
 
+/// The path with the options that its topmost station chose.
+fn in_full(path: &str, top: &Account) -> String {
+    let in_full = |(kind, options): &(&'static Kind, Vec<_>)| with_top_options(path, kind, options);
+    top.chosen.as_ref().map_or(path.to_string(), in_full)
+}
+
 impl Outcome {
     /// The outcome from the measurements and the accounts of the top station, before and after the count; `None` if
     /// nothing is known of what lies below. A run fails if a sum does not hold.
@@ -88,7 +95,7 @@ impl Outcome {
         let result = RunResult {
             name: None,
             path: name.path.to_string(),
-            path_in_full: name.in_full.to_string(),
+            path_in_full: accounts.map_or(name.in_full.to_string(), |(_, top)| in_full(name.in_full, top)),
             seed: measured.seed,
             seconds_wall: 0.0,
             seconds_simulated: measured.seconds_simulated,

@@ -73,6 +73,15 @@ impl<F: FileSystem, H: Fn(&Task<'_>, &'static str, u64) -> io::Result<()> + Send
     fn rename(&self, task: &Task<'_>, from: &str, to: &str) -> Result<(), FileSystemError> {
         self.at(task, "rename", 0)?.rename(task, from, to)
     }
+    fn link(&self, task: &Task<'_>, from: &str, to: &str) -> Result<(), FileSystemError> {
+        self.at(task, "link", 0)?.link(task, from, to)
+    }
+    fn symlink(&self, task: &Task<'_>, path: &str, target: &str) -> Result<(), FileSystemError> {
+        self.at(task, "symlink", 0)?.symlink(task, path, target)
+    }
+    fn sync_directory(&self, task: &Task<'_>, path: &str) -> Result<(), FileSystemError> {
+        self.at(task, "fsync", 0)?.sync_directory(task, path)
+    }
     fn length(&self, task: &Task<'_>, path: &str) -> Result<u64, FileSystemError> {
         self.at(task, "stat", 0)?.length(task, path)
     }

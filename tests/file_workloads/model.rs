@@ -164,6 +164,12 @@ impl Model {
                 }
                 path
             }
+            FileOperation::RemoveDirectory(_)
+            | FileOperation::SyncDirectory(_)
+            | FileOperation::Link { .. }
+            | FileOperation::Symlink { .. }
+            | FileOperation::Truncate { .. }
+            | FileOperation::Idle { .. } => unreachable!("only recordings have {operation:?}"),
             FileOperation::Fsync(name) | FileOperation::Fdatasync(name) => self.opened(lane, name),
             FileOperation::Close(name) => self.open.remove(&(lane, name)).expect("it is open"),
             FileOperation::Unlink(name) => {

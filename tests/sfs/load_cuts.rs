@@ -17,7 +17,7 @@ const SEGMENTS: u64 = 72;
 const MOST_OVERHEAD: u64 = 60;
 
 /// The volumes: options, and true for zones.
-const VOLUMES: [(&str, bool); 12] = [
+const VOLUMES: [(&str, bool); 14] = [
     ("sfs:segment=64K,groups=1,cleaner=cost-benefit", false),
     ("sfs:segment=64K,groups=4,cleaner=cost-hotness", false),
     ("sfs:segment=64K,grouping=sepbit", false),
@@ -25,8 +25,11 @@ const VOLUMES: [(&str, bool); 12] = [
     // An fsync writes blocks, and no bytes as log records.
     ("sfs:segment=64K,groups=4,fsync=blocks", false),
     ("sfs:segment=64K,groups=4,fsync=blocks", true),
-    ("sfs:segment=64K,groups=4,cleaner=cost-hotness", true),
+    ("sfs:segment=64K,groups=4,cleaner=cost-hotness,hotness=all", true),
     ("sfs:segment=64K,grouping=dac,cleaner=greedy", true),
+    ("sfs:preset=paper,segment=64K", false),
+    // Blocks that fill no segment of their group share one.
+    ("sfs:segment=64K,groups=3,fsync=blocks,rest=mixed", true),
     // Rare checkpoints: the log continues in segments that it freed.
     ("sfs:segment=64K,groups=1,cleaner=greedy,checkpoint-segments=4096", false),
     ("sfs:segment=64K,groups=2,cleaner=greedy,checkpoint-segments=4096", true),

@@ -23,8 +23,8 @@ const FILES: [&str; 3] = ["/a.short", "/b.long", "/c"];
 const ROUNDS: u64 = 5;
 
 /// An empty volume with the files.
-fn volume(task: &Task<'_>, is_zoned: bool) -> (Machine, History) {
-    let machine = Machine::new(TEXT, 16, SEGMENTS, is_zoned);
+fn volume(text: &'static str, task: &Task<'_>, is_zoned: bool) -> (Machine, History) {
+    let machine = Machine::new(text, 16, SEGMENTS, is_zoned);
     let mut sfs = machine.create();
     FILES.iter().for_each(|path| {
         Call::Create(path.to_string()).run(task, &mut sfs, 1).unwrap();
@@ -68,7 +68,7 @@ fn open_heads(machine: &Machine) -> BTreeSet<u8> {
 
 fn cut(is_zoned: bool) {
     let task = &Task::at(Time::ZERO);
-    let base = volume(task, is_zoned);
+    let base = volume(TEXT, task, is_zoned);
     for seed in 0..seeds() {
         let calls = calls(&mut Random::new(seed, "open heads"));
         // Each round ends with appends: they are written out before the next sync.
@@ -99,4 +99,23 @@ fn a_cut_at_three_open_segments_loses_nothing_that_was_synced_on_a_disk() {
 #[test]
 fn a_cut_at_three_open_segments_loses_nothing_that_was_synced_on_zones() {
     cut(true);
+}
+
+/// The groups' blocks share a segment unless they fill one of their own.
+#[test]
+fn a_mixed_rest_has_one_open_segment_and_the_groups_none() {
+    const MIXED: &str = "sfs:segment=64K,cleaner=greedy,checkpoint-segments=4096,dirty=1M,fsync=blocks,short-lived=.short,\
+                         long-lived=.long,rest=mixed";
+    let task = &Task::at(Time::ZERO);
+    for is_zoned in [false, true] {
+        for (text, is_mixed) in [(TEXT, false), (MIXED, true)] {
+            let (machine, history) = volume(text, task, is_zoned);
+            let calls = calls(&mut Random::new(5, "a mixed rest"));
+            let (mut sfs, _) = machine.work(task, &mut history.clone(), &calls, None);
+            sfs.sync(task).unwrap();
+            drop(sfs);
+            let open = open_heads(&machine);
+            assert_eq!(open.len() == 1, is_mixed, "{text}, zones {is_zoned}: {open:?}");
+        }
+    }
 }

@@ -4,15 +4,18 @@ use crate::failure::Failure;
 use crate::trace_file::TraceFile;
 use crate::workload::Reading;
 use flashpath::units::human_size;
-use flashpath::workload::trace::{OutputFormat, TraceOptions, convert};
+use flashpath::workload::trace::{OutputFormat, TraceOptions, convert, convert_calls};
 use std::path::PathBuf;
 
-/// Convert a trace of any format to CSV or Parquet
+/// The extension of recordings of calls.
+const RECORDING: &str = "fpcalls";
+
+/// Convert a trace of any format to CSV or Parquet, or calls of strace to a recording of calls
 #[derive(clap::Args)]
 pub struct Convert {
     /// The trace, or - for standard input; its format is recognised by its content
     trace: PathBuf,
-    /// The file to write: NAME.csv, NAME.csv.zst, NAME.csv.gz or NAME.parquet
+    /// The file to write: NAME.csv, NAME.csv.zst, NAME.csv.gz or NAME.parquet; of strace -f -ttt -yy -T also NAME.fpcalls
     output: PathBuf,
     #[command(flatten)]
     reading: Reading,
@@ -21,6 +24,9 @@ pub struct Convert {
 impl Convert {
     /// Converts, and prints a summary on standard error.
     pub fn run(self) -> Result<(), Failure> {
+        if self.output.extension().is_some_and(|extension| extension == RECORDING) {
+            return self.convert_calls();
+        }
         let Some(format) = OutputFormat::of_path(&self.output) else {
             let help = "name it NAME.csv, NAME.csv.zst, NAME.csv.gz or NAME.parquet".to_string();
             return Err(Failure::input(
@@ -28,10 +34,7 @@ impl Convert {
                 Some(help),
             ));
         };
-        if crate::is_same_file(&self.trace, &self.output) {
-            let message = format!("{} is the input trace: the conversion would replace it", self.output.display());
-            return Err(Failure::input(message, Some("choose another name for the output".to_string())));
-        }
+        self.check_output()?;
         let trace = TraceFile::open(&self.trace)?;
         let options = TraceOptions { name: trace.name().map(str::to_string), ..self.reading.options() };
         let summary = convert(trace.path(), &options, &self.output, format)?;
@@ -47,6 +50,38 @@ impl Convert {
             self.output.display(),
             human_size(summary.output_bytes as f64)
         ));
+        Ok(())
+    }
+
+    /// Converts strace's calls to a recording.
+    fn convert_calls(self) -> Result<(), Failure> {
+        self.check_output()?;
+        let summary = convert_calls(&self.trace, &self.output)?;
+        for rejected in &summary.first_rejected {
+            crate::print_message(&format!("warning: {rejected}"));
+        }
+        if summary.relative > 0 {
+            crate::print_message(&format!(
+                "warning: {} calls with relative paths are left out, as strace does not print the working directory",
+                summary.relative
+            ));
+        }
+        crate::print_message(&format!(
+            "{}: {} calls to files, {} lines rejected; wrote {}",
+            self.trace.display(),
+            summary.calls,
+            summary.rejected,
+            self.output.display()
+        ));
+        Ok(())
+    }
+
+    /// Refuses to replace the input.
+    fn check_output(&self) -> Result<(), Failure> {
+        if crate::is_same_file(&self.trace, &self.output) {
+            let message = format!("{} is the input trace: the conversion would replace it", self.output.display());
+            return Err(Failure::input(message, Some("choose another name for the output".to_string())));
+        }
         Ok(())
     }
 }

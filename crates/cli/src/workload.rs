@@ -5,6 +5,7 @@ use crate::trace_file::{STANDARD_INPUT, TraceFile};
 use clap::Args;
 use flashpath::expression::{Term, nearest, parse_term};
 use flashpath::run::RunError;
+use flashpath::workload::files::recorded::is_recording;
 use flashpath::workload::trace::{Addresses, FORMATS, Format, Stage, TraceOptions, TraceWorkload};
 use flashpath::workload::{Workload, files, fio_job, generator};
 use std::ffi::OsStr;
@@ -94,6 +95,8 @@ pub enum Source {
     Generator(Term),
     /// A file workload, which needs a file system.
     Files(Term),
+    /// Recorded calls to a mounted volume, which need a file system.
+    Recording(PathBuf),
     /// A shell command, which needs a file system of the kernel.
     Shell(String),
 }
@@ -110,6 +113,9 @@ impl Source {
             if begins_with_section(file) {
                 let message = format!("{} looks like a fio job, not a trace", file.display());
                 return Err(Failure::input(message, Some(format!("to run it as one, write fio:{}", file.display()))));
+            }
+            if is_recording(file) {
+                return Ok(Source::Recording(file.to_path_buf()));
             }
             return Ok(Source::Trace(TraceFile::open(file)?));
         }
@@ -138,7 +144,7 @@ impl Source {
             }
             Source::FioJob(file) => fio_job::fio_job(file, device_bytes, seed)?,
             Source::Generator(term) => generator::generator(term, device_bytes, seed)?,
-            Source::Files(_) | Source::Shell(_) => unreachable!("neither is a block workload"),
+            Source::Files(_) | Source::Recording(_) | Source::Shell(_) => unreachable!("none is a block workload"),
         })
     }
 
@@ -146,7 +152,7 @@ impl Source {
     pub fn file(&self) -> Option<&Path> {
         match self {
             Source::Trace(file) => Some(file.path()),
-            Source::FioJob(file) => Some(file),
+            Source::FioJob(file) | Source::Recording(file) => Some(file),
             Source::Generator(_) | Source::Files(_) | Source::Shell(_) => None,
         }
     }
@@ -158,9 +164,11 @@ impl Source {
             Source::FioJob(_) => "a fio job",
             Source::Generator(_) => "a generator",
             Source::Files(_) => "a file workload",
+            Source::Recording(_) => "a recording of calls",
             Source::Shell(_) => "a command",
         };
-        match replaying.arguments().first() {
+        let is_repeated = |given: &&String| matches!(self, Source::Recording(_)) && given.starts_with("--repeat ");
+        match replaying.arguments().iter().find(|given| !is_repeated(given)) {
             Some(given) => {
                 let option = given.split(' ').next().unwrap_or_default();
                 let message = format!("{option} is for traces, and {name} is {kind}");

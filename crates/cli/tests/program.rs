@@ -57,6 +57,8 @@ mod parts;
 mod qemu_journal;
 #[path = "program/readme.rs"]
 mod readme;
+#[path = "program/recordings.rs"]
+mod recordings;
 #[path = "program/refused.rs"]
 mod refused;
 #[path = "program/reproduce.rs"]

@@ -8,11 +8,13 @@ use crate::answers::Answers;
 use crate::asked::{allocation, must_exist, new_time, renaming, seek};
 use crate::attributes::{kind_of_mode, system_attributes, system_kind, timestamp};
 use crate::caller::as_caller;
+use crate::recorder::{self, Recorder};
 use flashpath::fs::Durable;
 use flashpath::fs::posix::{CreateRequest, Posix, SetAttributes};
-use flashpath::fs::volume::{Attributes, Call, Caller, FileKind, Hold, InodeNumber, VolumeError};
+use flashpath::fs::volume::{Attributes, Call, Caller, FileKind, Hold, IfExists, InodeNumber, VolumeError};
 use flashpath::run::shared::{CallError, SharedVolume};
 use flashpath::time::Time;
+use flashpath::workload::files::recorded::format::Call as RecordedCall;
 use fuser::{
     BsdFileFlags, CopyFileRangeFlags, Errno, FileAttr, FileHandle, Filesystem, FopenFlags, Generation, INodeNo,
     InitFlags, KernelConfig, LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory,
@@ -79,6 +81,7 @@ pub struct FileSystem {
     volume: Arc<SharedVolume>,
     answers: Answers,
     caching: Caching,
+    recorder: Option<Arc<Recorder>>,
     /// True if the kernel takes ENOSYS as an answer to open, and sends no more of them.
     opens_without_asking: bool,
     opens_directories_without_asking: bool,
@@ -86,7 +89,7 @@ pub struct FileSystem {
 
 impl FileSystem {
     /// The file system of a volume. Fails if the system cannot start a thread.
-    pub fn new(volume: Arc<SharedVolume>, caching: Caching) -> io::Result<FileSystem> {
+    pub fn new(volume: Arc<SharedVolume>, caching: Caching, recorder: Option<Arc<Recorder>>) -> io::Result<FileSystem> {
         let answers = if volume.sharing().paced {
             let clock = Arc::clone(&volume);
             Answers::paced(move || clock.now())?
@@ -94,7 +97,7 @@ impl FileSystem {
             Answers::prompt()
         };
         let (opens_without_asking, opens_directories_without_asking) = (false, false);
-        Ok(FileSystem { volume, answers, caching, opens_without_asking, opens_directories_without_asking })
+        Ok(FileSystem { volume, answers, caching, recorder, opens_without_asking, opens_directories_without_asking })
     }
 
     /// Makes a call to the volume for the caller of a request. Returns the result and its completion time.
@@ -106,8 +109,35 @@ impl FileSystem {
         as_caller(request, 0, |caller| self.volume.call(caller, act)).map_err(errno)
     }
 
-    fn empty(&self, request: &Request, reply: ReplyEmpty, act: impl FnOnce(&Posix, &Call) -> Result<(), VolumeError>) {
-        match self.call(request, act) {
+    /// The begin of a request that may be recorded.
+    fn begin(&self) -> Time {
+        self.recorder.as_ref().map_or(Time::ZERO, |_| self.volume.now())
+    }
+
+    /// Records the calls of a request that has succeeded.
+    fn record<T, C: IntoIterator<Item = RecordedCall>>(
+        &self,
+        request: &Request,
+        began: Time,
+        answer: &Result<(T, Time), Errno>,
+        calls: impl FnOnce(&T) -> C,
+    ) {
+        if let (Some(recorder), Ok((value, done))) = (&self.recorder, answer) {
+            recorder.add(request.pid(), (began, self.volume.now().max(*done)), calls(value));
+        }
+    }
+
+    fn empty<C: IntoIterator<Item = RecordedCall>>(
+        &self,
+        request: &Request,
+        reply: ReplyEmpty,
+        act: impl FnOnce(&Posix, &Call) -> Result<(), VolumeError>,
+        calls: impl FnOnce() -> C,
+    ) {
+        let began = self.begin();
+        let answer = self.call(request, act);
+        self.record(request, began, &answer, |()| calls());
+        match answer {
             Ok(((), done)) => self.answers.send(done, 0, move || reply.ok()),
             Err(errno) => reply.error(errno),
         }
@@ -132,9 +162,13 @@ impl FileSystem {
         made: &CreateRequest,
         umask: u32,
     ) -> Result<(Attributes, Time), Errno> {
-        let name = (inode(parent), name.as_bytes());
-        let make = |posix: &Posix, call: &Call| posix.make(call, name, made, Hold::Yes);
-        as_caller(request, umask, |caller| self.volume.call(caller, make)).map_err(errno)
+        let began = self.begin();
+        let make = |posix: &Posix, call: &Call| posix.make(call, (inode(parent), name.as_bytes()), made, Hold::Yes);
+        let answer = as_caller(request, umask, |caller| self.volume.call(caller, make)).map_err(errno);
+        self.record(request, began, &answer, |attributes| {
+            [recorder::making(made.kind, (parent.0, name.as_bytes()), attributes.inode.0, made.target)]
+        });
+        answer
     }
 
     fn made(&self, reply: ReplyEntry, made: Result<(Attributes, Time), Errno>) {
@@ -160,6 +194,16 @@ impl FileSystem {
                 _ => reply.error(Errno::ERANGE),
             }),
         }
+    }
+
+    /// Makes a file or directory durable.
+    fn sync(&self, request: &Request, number: INodeNo, only_data: bool, reply: ReplyEmpty) {
+        let inode_number = number.0;
+        let sync = || match durable(only_data) {
+            Durable::Data => [RecordedCall::Fdatasync { inode: inode_number }],
+            Durable::All => [RecordedCall::Fsync { inode: inode_number }],
+        };
+        self.empty(request, reply, |posix, call| posix.sync_file(call, inode(number), durable(only_data)), sync);
     }
 
     fn opened(&self, without_asking: bool, more: FopenFlags, reply: ReplyOpen) {
@@ -215,6 +259,11 @@ fn errno(error: CallError) -> Errno {
     Errno::from_i32(error.errno().raw_os_error())
 }
 
+/// The calls of a request that recordings leave out.
+fn not_recorded() -> Option<RecordedCall> {
+    None
+}
+
 fn durable(only_data: bool) -> Durable {
     if only_data { Durable::Data } else { Durable::All }
 }
@@ -242,8 +291,12 @@ impl Filesystem for FileSystem {
     }
 
     fn lookup(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        let name = (inode(parent), name.as_bytes());
-        self.entry(reply, self.call(request, |posix, call| posix.lookup(call, name, Hold::Yes)));
+        let named = (inode(parent), name.as_bytes());
+        let found = self.call(request, |posix, call| posix.lookup(call, named, Hold::Yes));
+        if let (Some(recorder), Ok((Some(attributes), _))) = (&self.recorder, &found) {
+            recorder.found(request.pid(), self.volume.now(), (parent.0, name.as_bytes()), attributes);
+        }
+        self.entry(reply, found);
     }
 
     fn forget(&self, request: &Request, number: INodeNo, times: u64) {
@@ -283,7 +336,12 @@ impl Filesystem for FileSystem {
             modified: modified.map(new_time),
             changed: changed.map(timestamp),
         };
-        self.attributes(reply, self.call(request, |posix, call| posix.change(call, inode(number), &wish)));
+        let began = self.begin();
+        let changed = self.call(request, |posix, call| posix.change(call, inode(number), &wish));
+        self.record(request, began, &changed, |_| {
+            size.map(|length| RecordedCall::Truncate { inode: number.0, length })
+        });
+        self.attributes(reply, changed);
     }
 
     fn readlink(&self, request: &Request, number: INodeNo, reply: ReplyData) {
@@ -341,11 +399,14 @@ impl Filesystem for FileSystem {
     }
 
     fn unlink(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        self.empty(request, reply, |posix, call| posix.unlink(call, (inode(parent), name.as_bytes())));
+        let unlink = || [RecordedCall::Unlink { parent: parent.0, name: name.as_bytes().to_vec() }];
+        self.empty(request, reply, |posix, call| posix.unlink(call, (inode(parent), name.as_bytes())), unlink);
     }
 
     fn rmdir(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        self.empty(request, reply, |posix, call| posix.remove_directory(call, (inode(parent), name.as_bytes())));
+        let remove = || [RecordedCall::RemoveDirectory { parent: parent.0, name: name.as_bytes().to_vec() }];
+        let named = (inode(parent), name.as_bytes());
+        self.empty(request, reply, |posix, call| posix.remove_directory(call, named), remove);
     }
 
     fn rename(
@@ -360,14 +421,27 @@ impl Filesystem for FileSystem {
     ) {
         let (from, to) = ((inode(parent), name.as_bytes()), (inode(new_parent), new_name.as_bytes()));
         match renaming(flags, owner(request)) {
-            Ok(how) => self.empty(request, reply, |posix, call| posix.rename(call, from, to, how)),
+            Ok(how) => self.empty(
+                request,
+                reply,
+                |posix, call| posix.rename(call, from, to, how),
+                || {
+                    let is_exchange = how.if_exists == IfExists::Exchange;
+                    recorder::renaming((parent.0, name.as_bytes()), (new_parent.0, new_name.as_bytes()), is_exchange)
+                },
+            ),
             Err(errno) => reply.error(errno),
         }
     }
 
     fn link(&self, request: &Request, number: INodeNo, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        let name = (inode(parent), name.as_bytes());
-        self.made(reply, self.call(request, |posix, call| posix.link(call, inode(number), name, Hold::Yes)));
+        let began = self.begin();
+        let named = (inode(parent), name.as_bytes());
+        let linked = self.call(request, |posix, call| posix.link(call, inode(number), named, Hold::Yes));
+        self.record(request, began, &linked, |_| {
+            [RecordedCall::Link { inode: number.0, parent: parent.0, name: name.as_bytes().to_vec() }]
+        });
+        self.made(reply, linked);
     }
 
     /// An open file has no state. The kernel sends O_TRUNC as a setattr, and does O_APPEND and O_DIRECT itself: it bypasses
@@ -414,7 +488,12 @@ impl Filesystem for FileSystem {
     ) {
         let is_silent = has(flags, OFlag::O_NOATIME);
         let read = |bytes: &mut [u8]| {
+            let began = self.begin();
             let read = self.call(request, |posix, call| posix.read(call, inode(number), offset, bytes, is_silent));
+            self.record(request, began, &read, |length| {
+                let length = *length as u64;
+                (length > 0).then_some(RecordedCall::Read { inode: number.0, offset, length })
+            });
             read.inspect(|(length, _)| self.volume.moved(*length as u64, 0))
         };
         if self.answers.are_paced() {
@@ -452,8 +531,14 @@ impl Filesystem for FileSystem {
         let is_durable = has(flags, OFlag::O_DSYNC) && !write_flags.contains(WriteFlags::FUSE_WRITE_CACHE);
         let length = data.len() as u32;
         let write = |posix: &Posix, call: &Call| posix.write(call, inode(number), offset, data, is_durable);
+        let began = self.begin();
         let written = as_caller(request, 0, |caller| self.volume.call(Caller { keeps_set_id, ..caller }, write));
-        match written.map_err(errno) {
+        let written = written.map_err(errno);
+        self.record(request, began, &written, |()| {
+            let sync = is_durable.then_some(RecordedCall::Fdatasync { inode: number.0 });
+            [Some(RecordedCall::Write { inode: number.0, offset, length: length.into() }), sync].into_iter().flatten()
+        });
+        match written {
             Ok(((), done)) => {
                 self.volume.moved(0, u64::from(length));
                 self.answers.send(done, 0, move || reply.written(length));
@@ -463,11 +548,11 @@ impl Filesystem for FileSystem {
     }
 
     fn fsync(&self, request: &Request, number: INodeNo, _handle: FileHandle, only_data: bool, reply: ReplyEmpty) {
-        self.empty(request, reply, |posix, call| posix.sync_file(call, inode(number), durable(only_data)));
+        self.sync(request, number, only_data, reply);
     }
 
     fn fsyncdir(&self, request: &Request, number: INodeNo, _handle: FileHandle, only_data: bool, reply: ReplyEmpty) {
-        self.empty(request, reply, |posix, call| posix.sync_file(call, inode(number), durable(only_data)));
+        self.sync(request, number, only_data, reply);
     }
 
     fn fallocate(
@@ -481,9 +566,12 @@ impl Filesystem for FileSystem {
         reply: ReplyEmpty,
     ) {
         match allocation(mode) {
-            Ok(how) => {
-                self.empty(request, reply, |posix, call| posix.allocate(call, inode(number), (offset, length), how))
-            }
+            Ok(how) => self.empty(
+                request,
+                reply,
+                |posix, call| posix.allocate(call, inode(number), (offset, length), how),
+                || recorder::allocating(number.0, (offset, length), how),
+            ),
             Err(errno) => reply.error(errno),
         }
     }
@@ -527,7 +615,15 @@ impl Filesystem for FileSystem {
         reply: ReplyWrite,
     ) {
         let (from, to) = ((inode(from), from_offset), (inode(to), to_offset));
-        match self.call(request, |posix, call| posix.copy(call, from, to, length)) {
+        let began = self.begin();
+        let copied = self.call(request, |posix, call| posix.copy(call, from, to, length));
+        self.record(request, began, &copied, |copied| {
+            let length = u64::from(*copied);
+            let read = RecordedCall::Read { inode: from.0.0, offset: from_offset, length };
+            let write = RecordedCall::Write { inode: to.0.0, offset: to_offset, length };
+            [read, write].into_iter().filter(move |_| length > 0)
+        });
+        match copied {
             Ok((copied, done)) => {
                 self.volume.moved(u64::from(copied), u64::from(copied));
                 self.answers.send(done, 0, move || reply.written(copied));
@@ -571,6 +667,9 @@ impl Filesystem for FileSystem {
                 if is_bare && !entry.is_dot() {
                     return false;
                 }
+                if let Some(recorder) = self.recorder.as_ref().filter(|_| !entry.is_dot()) {
+                    recorder.found(request.pid(), call.task.now(), (number.0, entry.name), attributes);
+                }
                 bytes += size_of::<FileAttr>() + entry.name.len();
                 let (system, generation) = (system_attributes(attributes), generation(attributes));
                 !reply.add(system.ino, entry.next, OsStr::from_bytes(entry.name), &LONG, &system, generation)
@@ -613,9 +712,12 @@ impl Filesystem for FileSystem {
         reply: ReplyEmpty,
     ) {
         match must_exist(flags) {
-            Ok(exists) => self.empty(request, reply, |posix, call| {
-                posix.set_extended_attribute(call, inode(number), name.as_bytes(), value, exists)
-            }),
+            Ok(exists) => self.empty(
+                request,
+                reply,
+                |posix, call| posix.set_extended_attribute(call, inode(number), name.as_bytes(), value, exists),
+                not_recorded,
+            ),
             Err(errno) => reply.error(errno),
         }
     }
@@ -632,7 +734,8 @@ impl Filesystem for FileSystem {
 
     fn removexattr(&self, request: &Request, number: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         let name = name.as_bytes();
-        self.empty(request, reply, |posix, call| posix.remove_extended_attribute(call, inode(number), name));
+        let remove = |posix: &Posix, call: &Call| posix.remove_extended_attribute(call, inode(number), name);
+        self.empty(request, reply, remove, not_recorded);
     }
 }
 

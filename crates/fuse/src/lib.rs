@@ -6,6 +6,7 @@
 //! | `one_file` | requests to a file system with one file |
 //! | `file_system` | requests to a mounted volume |
 //! | `attributes`, `caller`, `asked` | attributes, callers and arguments, translated from and to the kernel's format |
+//! | `recorder` | a recording of the requests to a mounted volume |
 //! | `answers` | sending answers: at once, or at their completion time |
 //! | `mounted` | a mount, from mounting to unmounting |
 //! | `mount_point` | mount points, and the mounts at them |
@@ -29,8 +30,10 @@ mod file_system;
 mod mount_point;
 mod mounted;
 mod one_file;
+mod recorder;
 
 pub use error::MountError;
 pub use file_system::Caching;
 pub use mount_point::{FuseMount, check_mount_point, unmount};
 pub use mounted::{Forbidden, Leaving, Mounted, Wishes};
+pub use recorder::Recorder;

@@ -4,6 +4,7 @@ use crate::error::MountError;
 use crate::file_system::{Caching, FileSystem};
 use crate::mount_point::{prepare, source_name, unmount};
 use crate::one_file::OneFile;
+use crate::recorder::Recorder;
 use flashpath::fs::posix::AccessTimes;
 use flashpath::run::shared::{SharedDevice, SharedVolume};
 use fuser::{Config, Filesystem, MountOption, Session, SessionACL};
@@ -57,6 +58,8 @@ pub struct Wishes {
     pub allow_other: bool,
     /// The place where unsent writes wait.
     pub caching: Caching,
+    /// The recording of its requests, if somebody asks for one.
+    pub recorder: Option<Arc<Recorder>>,
     /// Forbidden uses. Without root the system always forbids set-id bits and devices.
     pub forbidden: Forbidden,
 }
@@ -145,7 +148,7 @@ impl Mounted {
         ];
         config.mount_options.extend(more.into_iter().filter(|(wanted, _)| *wanted).map(|(_, option)| option));
         config.acl = if is_root || wishes.allow_other { SessionACL::All } else { SessionACL::Owner };
-        Self::mount(|| FileSystem::new(volume, wishes.caching), directory, config, on_end)
+        Self::mount(|| FileSystem::new(volume, wishes.caching, wishes.recorder.clone()), directory, config, on_end)
     }
 
     fn mount<F: Filesystem>(

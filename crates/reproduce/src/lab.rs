@@ -1,7 +1,7 @@
 //! Tools of the experiments: captures of kernel file systems, and their replay on drives.
 
-use super::cached_reads::with_cached_reads;
 use super::guest::Guest;
+use super::left_out::{with_cached_reads, without_syncs};
 use crate::{ReproduceError, Settings};
 use flashpath::device::BlockDevice;
 use flashpath::expression::{Amount, parse_term};
@@ -14,6 +14,7 @@ use flashpath::run::{
 use flashpath::task::CpuTable;
 use flashpath::units::format_size;
 use flashpath::workload::files::file_workload;
+use flashpath::workload::files::recorded::{RecordedCalls, Replays};
 use flashpath::workload::trace::{OutputFormat, TraceOptions, TraceWorkload, TraceWriter};
 use flashpath::workload::{Action, Merging, Operation, Workload, generator};
 use flashpath_sweep::{Identity, Journal};
@@ -71,6 +72,18 @@ pub enum Aging {
         /// The number of times that the spare space is written.
         times: u64,
     },
+}
+
+/// A replay of recorded calls.
+pub struct Replayed<'a> {
+    /// The recording.
+    pub calls: &'a RecordedCalls,
+    /// How often it is replayed.
+    pub replays: Replays,
+    /// The bytes of the cold file.
+    pub dummy: u64,
+    /// False to leave all syncs out.
+    pub with_syncs: bool,
 }
 
 /// Parses a path of a translation layer on flash; returns it and its drive.
@@ -331,6 +344,16 @@ impl<'a> Lab<'a> {
         let cpu = CpuTable::OFF;
         let precondition = Some(Amount::Bytes(aging)).filter(|_| aging > 0);
         let options = RunOptions { dummy_bytes: dummy, precondition, cpu: Some(cpu), ..RunOptions::default() };
+        Ok(self.run(path, Work::Files(workload), options)?.result)
+    }
+
+    /// Replays recorded calls on an sfs volume, beside a cold file. Reads are assumed to hit the page cache.
+    pub fn replay_calls(&self, path: &DrivePath, replayed: &Replayed) -> Result<RunResult, ReproduceError> {
+        let mut workload = with_cached_reads(replayed.calls.workload(self.seed, replayed.replays)?);
+        if !replayed.with_syncs {
+            workload = without_syncs(workload);
+        }
+        let options = RunOptions { dummy_bytes: replayed.dummy, cpu: Some(CpuTable::OFF), ..RunOptions::default() };
         Ok(self.run(path, Work::Files(workload), options)?.result)
     }
 

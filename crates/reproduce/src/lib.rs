@@ -9,10 +9,10 @@
 //! | `selection` | the papers, and the selected figures |
 //! | `lab` | captures of kernel file systems, and their replay on drives |
 //! | `guest` | a guest whose file system is `ext` of this program, on a recorded device |
-//! | `cached_reads` | a file workload whose reads hit the page cache |
+//! | `left_out` | file workloads without some of their calls |
 //! | `recording` | recorded loads in a file of the blocks that they write |
 //! | `vma` | VM-aware journaling, figures 2 to 5 |
-//! | `sfs` | SFS, table 1, figures 1 and 4 to 14, and two of ours |
+//! | `sfs` | SFS, table 1, figures 1, 2 and 4 to 14, and two of ours |
 //! | `zns_journal` | journal separation on ZNS, figures 3, 7, 8 and 9, and two of ours |
 //! | `nvm` | NVM-based concurrent journaling, figures 4 and 5, and ablations |
 //! | `placement` | not of a paper: every grouping with every cleaner of sfs, at many utilizations and rates of syncs |
@@ -27,13 +27,13 @@
     reason = "several drives run at once, each in a thread, and real runs have the clock"
 )]
 
-mod cached_reads;
 mod check;
 mod earlier;
 mod error;
 mod ext_traffic;
 mod guest;
 mod lab;
+mod left_out;
 mod nvm;
 mod outputs;
 mod placement;

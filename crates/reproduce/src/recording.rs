@@ -69,6 +69,11 @@ impl Recording {
         Ok(Recording { trace: trace.to_path_buf(), requests: requests.collect(), blocks: blocks.len() as u64 })
     }
 
+    /// Bytes that all requests write.
+    pub fn written_bytes(&self) -> u64 {
+        self.requests.iter().map(|request| u64::from(request.blocks) * BLOCK).sum()
+    }
+
     /// Bytes of the file for its replay.
     pub fn bytes(&self) -> u64 {
         self.blocks * BLOCK

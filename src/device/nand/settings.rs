@@ -106,10 +106,7 @@ impl NandSettings {
     pub fn read(term: &Term) -> Result<NandSettings, ExpressionError> {
         let mut settings = term.settle(&KIND)?;
         if settings.is_set("preset") {
-            let preset: &'static Preset = settings.choice("preset");
-            for (option, value) in preset.values {
-                settings.set_default(option, value);
-            }
+            settings.set_defaults(settings.choice::<&'static Preset>("preset").values);
         }
         let count = |name: &str| settings.count(name) as u32;
         let geometry = Geometry::new(

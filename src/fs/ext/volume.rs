@@ -514,7 +514,8 @@ impl Volume for Ext {
                 ("commits that waited for room in the log", counts.waits),
             ];
             events.extend(self.journal().map(|journal| journal.own_counts()).unwrap_or_default());
-            Ok(Account { station: KIND.name, received, sent, read_blocks, events, below, ..Account::default() })
+            let chosen = Some((&KIND, self.chosen()));
+            Ok(Account { station: KIND.name, received, sent, read_blocks, events, chosen, below, ..Account::default() })
         })
     }
 

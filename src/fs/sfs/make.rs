@@ -6,7 +6,7 @@ use super::log::Log;
 use super::media::Media;
 use super::memory::{self, Shares};
 use super::metadata::MetadataFiles;
-use super::settings::SfsSettings;
+use super::settings::{Rest, SfsSettings};
 use super::space::FEWEST_SEGMENTS;
 use super::{Counts, Limits, Relief, Sfs, placement};
 use crate::device::Medium;
@@ -145,6 +145,7 @@ impl Sfs {
         // The segment of metadata is open, too.
         let by_device = sfs.media.most_open_segments().map_or(u32::MAX, |most| most.saturating_sub(1));
         sfs.log.most_heads = (segments / SEGMENTS_OF_HEAD).min(by_device).clamp(1, MOST_HEADS as u32) as usize;
+        sfs.log.is_rest_mixed = settings.rest == Rest::Mixed;
         sfs.media.write_behind(shares.in_flight);
         sfs.bound_metadata_files();
         sfs

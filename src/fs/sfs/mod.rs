@@ -20,7 +20,7 @@
 //!
 //! | file | content |
 //! |---|---|
-//! | `settings` | the options |
+//! | `settings`, `preset` | the options; values of several by one word |
 //! | `station` | sfs as a station of a path |
 //! | `volume` | a mounted volume, shared by threads |
 //! | `make` | mkfs |
@@ -40,6 +40,7 @@ mod media;
 mod memory;
 mod metadata;
 pub mod placement;
+mod preset;
 mod recovery;
 mod segment_table;
 mod settings;
@@ -301,6 +302,7 @@ impl Sfs {
             sent: self.counts.sent.clone(),
             read_blocks: self.counts.read_blocks,
             events,
+            chosen: Some((&KIND, self.settings.chosen(&self.limits, self.media.segment_blocks()))),
             map: Some(self.unit_map()),
             below: vec![self.media.account()],
             ..Account::default()

@@ -1,19 +1,29 @@
 //! The options of `sfs`.
 
-use super::placement::by_hotness::{HotnessSettings, QuantizerKind};
+use super::Limits;
+use super::placement::by_hotness::QuantizerKind;
 use super::placement::hint::NameHints;
-use super::placement::lifetime::LifetimeSettings;
 use super::placement::table::{POLICIES, Policies};
 use super::placement::{Cleaner, GroupingSettings};
+use super::preset::Preset;
 use crate::expression::{Choice, ExpressionError, Kind, OptionKind, Settings, Term, Values, words, words_of};
-use crate::units::BLOCK_BYTES;
+use crate::units::{BLOCK_BYTES, format_size};
 use std::sync::Arc;
+
+/// The least value of `dirty`.
+const LEAST_DIRTY: u64 = 1 << 20;
 
 /// The station.
 pub static KIND: Kind = Kind {
     name: "sfs",
     about: "the log-structured file system that groups blocks by hotness (SFS)",
     options: &[
+        OptionKind {
+            name: "preset",
+            values: Values::Choice(words::<&'static Preset>),
+            default: "",
+            about: "the defaults of the other options (not set: those below)",
+        },
         OptionKind {
             name: "segment",
             values: Values::Size(64 << 10, 1 << 30),
@@ -81,8 +91,20 @@ pub static KIND: Kind = Kind {
             about: "the unit of block ages; without a timing model below, always writes",
         },
         OptionKind {
+            name: "hotness",
+            values: Values::Choice(words::<CountedWrites>),
+            default: "host",
+            about: "the writes that count in the write count and the last-modified time of a block and its file",
+        },
+        OptionKind {
+            name: "rest",
+            values: Values::Choice(words::<Rest>),
+            default: "grouped",
+            about: "the segment of blocks that a sync or a checkpoint must write, and that fill none of their group",
+        },
+        OptionKind {
             name: "dirty",
-            values: Values::Size(1 << 20, 64 << 30),
+            values: Values::Size(LEAST_DIRTY, 64 << 30),
             default: "",
             about: "maximum dirty data; above it writers wait (not set: 12 segments, 64M to 512M)",
         },
@@ -138,6 +160,38 @@ impl Choice for AgeClock {
         &[("time", AgeClock::Time, "elapsed time"), ("writes", AgeClock::Writes, "one tick for each block written")];
 }
 
+/// The writes that count in the history of a block and its file: W and T^m of section 3.3.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CountedWrites {
+    /// Those of the host. A copy made by cleaning keeps the block's history.
+    Host,
+    /// All, copies made by cleaning included.
+    All,
+}
+
+impl Choice for CountedWrites {
+    const WORDS: &'static [(&'static str, Self, &'static str)] = &[
+        ("host", CountedWrites::Host, "those of the host: a cleaned block keeps its history"),
+        ("all", CountedWrites::All, "copies made by cleaning, too, as in the paper (section 3.5)"),
+    ];
+}
+
+/// The segment of blocks that must be written, and that fill none of their group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rest {
+    /// The open segment of their group.
+    Grouped,
+    /// One open segment for all groups.
+    Mixed,
+}
+
+impl Choice for Rest {
+    const WORDS: &'static [(&'static str, Self, &'static str)] = &[
+        ("grouped", Rest::Grouped, "the open segment of their group"),
+        ("mixed", Rest::Mixed, "one for all groups, as in the paper (section 3.5: regardless of group)"),
+    ];
+}
+
 /// The effect of an fsync.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fsync {
@@ -182,6 +236,10 @@ pub struct SfsSettings {
     pub at_once: u32,
     /// True if ages are measured in writes even with a timing model.
     pub counts_writes: bool,
+    /// The writes that count in the history of a block.
+    pub counted_writes: CountedWrites,
+    /// The segment of blocks that must be written, and that fill none of their group.
+    pub rest: Rest,
     /// Maximum dirty data in bytes; `None` to derive it from the segments.
     pub dirty_bytes: Option<u64>,
     /// Nanoseconds between writebacks of dirty data.
@@ -217,7 +275,14 @@ impl SfsSettings {
     ///
     /// If `kind` lacks an option of [`KIND`], or its values are not those of `policies`: a bug of the caller.
     pub fn read_with(term: &Term, kind: &'static Kind, policies: &Policies) -> Result<SfsSettings, ExpressionError> {
-        let settings: Settings = term.settle(kind)?;
+        let mut settings: Settings = term.settle(kind)?;
+        if settings.is_set("preset") {
+            settings.set_defaults(settings.choice::<&'static Preset>("preset").values);
+        }
+        let is_by_hotness = settings.is_given("groups") || settings.is_given("quantizer");
+        if !settings.is_set("grouping") {
+            settings.set_default("grouping", if is_by_hotness { "sfs" } else { "lifetime" });
+        }
         let size = |name: &str| settings.is_set(name).then(|| settings.size(name));
         let segment_bytes = size("segment");
         if segment_bytes.is_some_and(|bytes| !bytes.is_multiple_of(BLOCK_BYTES)) {
@@ -227,12 +292,7 @@ impl SfsSettings {
                 "write segment=32M, for example".to_string(),
             ));
         }
-        let is_by_hotness = settings.is_given("groups") || settings.is_given("quantizer");
-        let grouping: Arc<dyn GroupingSettings> = match settings.is_set("grouping") {
-            true => settings.row("grouping", policies.groupings)(&settings)?,
-            false if is_by_hotness => Arc::new(HotnessSettings::read(&settings)),
-            false => Arc::new(LifetimeSettings),
-        };
+        let grouping = settings.row("grouping", policies.groupings)(&settings)?;
         let hints_are_lifetimes = settings.switch("hints");
         let name_hints = NameHints::read(&settings)?;
         let given = NameHints::given(&settings).or(hints_are_lifetimes.then_some("hints"));
@@ -242,13 +302,14 @@ impl SfsSettings {
         }
         Ok(SfsSettings {
             segment_bytes,
-            grouping,
             name_hints,
             hints_are_lifetimes,
             cleaner: settings.row("cleaner", policies.cleaners)(&settings)?,
             watermark: settings.share("watermark"),
             at_once: settings.count("at-once") as u32,
             counts_writes: settings.choice::<AgeClock>("clock") == AgeClock::Writes,
+            counted_writes: settings.choice("hotness"),
+            rest: settings.choice("rest"),
             dirty_bytes: size("dirty"),
             flush_ns: settings.duration_ns("flush"),
             checkpoint_ns: settings.duration_ns("checkpoint"),
@@ -261,8 +322,22 @@ impl SfsSettings {
             memory_bytes: size("memory"),
             machine_memory_bytes: None,
             metadata_memory_bytes: None,
-            // Written without a grouping, they would select one.
-            written_out: settings.written_out(&["groups", "quantizer"]),
+            written_out: settings.written_out(if grouping.quantizes() { &[] } else { &["groups", "quantizer"] }),
+            grouping,
         })
+    }
+
+    /// Options that were not set, with the values of a volume of these limits, as far as an option can have them.
+    pub(super) fn chosen(&self, limits: &Limits, segment_blocks: u32) -> Vec<(&'static str, String)> {
+        let segment = format_size(u64::from(segment_blocks) * BLOCK_BYTES);
+        // A volume takes a segment of dirty data at least, whatever it is asked for.
+        let dirty = format_size((limits.dirty_blocks as u64 * BLOCK_BYTES).max(LEAST_DIRTY));
+        let all = [
+            ("segment", self.segment_bytes.is_none(), segment),
+            ("dirty", self.dirty_bytes.is_none(), dirty),
+            ("checkpoint-segments", self.checkpoint_segments.is_none(), limits.log_segments.to_string()),
+        ];
+        let unset = all.into_iter().filter(|(name, is_unset, value)| *is_unset && KIND.accepts(name, value));
+        unset.map(|(name, _, value)| (name, value)).collect()
     }
 }

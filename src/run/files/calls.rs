@@ -6,6 +6,10 @@ use crate::fs::{Durable, FileSystem, FileSystemError};
 use crate::run::error::{RunError, RunFault};
 use crate::task::Task;
 use crate::workload::files::{FileOperation, Name, contents};
+use std::time::Duration;
+
+/// A lane that waits looks so often whether the run is to stop.
+const LONGEST_SLEEP: Duration = Duration::from_millis(100);
 
 /// The largest read or write of one call, and so the buffer of a lane.
 const LARGEST_CALL: u64 = 16 << 20;
@@ -74,6 +78,32 @@ impl<F: FileSystem> Runner<'_, F> {
             FileOperation::Discard { file, offset, length } => {
                 timed(&mut || files.discard(task, opened(&lane.open, file), offset, length))
             }
+            FileOperation::Link { from, to } => {
+                lane.other_path.clear();
+                lane.lane.write_path(to, &mut lane.other_path);
+                lane.write_path(from);
+                timed(&mut || files.link(task, &lane.path, &lane.other_path))
+            }
+            FileOperation::Symlink { name, length } => {
+                lane.write_path(name);
+                let target = "x".repeat(length as usize);
+                timed(&mut || files.symlink(task, &lane.path, &target))
+            }
+            FileOperation::RemoveDirectory(name) => {
+                lane.write_path(name);
+                timed(&mut || files.remove_directory(task, &lane.path))
+            }
+            FileOperation::SyncDirectory(name) => {
+                lane.write_path(name);
+                timed(&mut || files.sync_directory(task, &lane.path))
+            }
+            FileOperation::Truncate { file, length } => {
+                timed(&mut || files.truncate(task, opened(&lane.open, file), length))
+            }
+            FileOperation::Idle { ns } => {
+                self.idle(task, ns);
+                Ok(0)
+            }
             FileOperation::Sync => timed(&mut || files.sync(task)),
         }
     }
@@ -122,6 +152,19 @@ impl<F: FileSystem> Runner<'_, F> {
             at += asked as u64;
         }
         Ok(latency_ns)
+    }
+
+    /// Waits; in real time no longer than until the run is to stop.
+    fn idle(&self, task: &Task<'_>, ns: u64) {
+        if task.is_simulated() {
+            return task.wait_until(task.now() + ns);
+        }
+        let mut left = Duration::from_nanos(ns);
+        while !left.is_zero() && !self.stops() {
+            let part = left.min(LONGEST_SLEEP);
+            std::thread::sleep(part);
+            left -= part;
+        }
     }
 
     /// Closes the open files of a stopped lane. An error here fails the run, although nothing measured depends on it.

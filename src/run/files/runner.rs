@@ -259,7 +259,8 @@ impl<'a, F: FileSystem> Runner<'a, F> {
             }
         };
         if goes_on {
-            self.done.fetch_add(operations.len() as u64, Ordering::Relaxed);
+            let made = operations.iter().filter(|operation| !matches!(operation, FileOperation::Idle { .. }));
+            self.done.fetch_add(made.count() as u64, Ordering::Relaxed);
         }
         lane.operations = operations;
         goes_on
@@ -273,6 +274,13 @@ impl<'a, F: FileSystem> Runner<'a, F> {
             }
             if let Threads::System(clock) = self.run.threads {
                 task.pass_until(Time(clock()));
+            }
+            if let FileOperation::Idle { .. } = operation {
+                if let Err(error) = self.apply(task, lane, operation) {
+                    self.fail_in(lane, error);
+                    return false;
+                }
+                continue;
             }
             let began = task.now();
             if let Some(log) = self.run.log {

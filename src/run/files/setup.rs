@@ -146,7 +146,16 @@ impl Left {
                 self.forget_write(from);
                 self.forget_write(to);
             }
+            FileOperation::Truncate { file, length } => {
+                self.files.entry(file).and_modify(|known| *known = length);
+                self.forget_write(file);
+            }
+            FileOperation::RemoveDirectory(name) => self.directories.retain(|known| *known != name),
             FileOperation::Stat(_)
+            | FileOperation::SyncDirectory(_)
+            | FileOperation::Link { .. }
+            | FileOperation::Symlink { .. }
+            | FileOperation::Idle { .. }
             | FileOperation::Read { .. }
             | FileOperation::Fsync(_)
             | FileOperation::Fdatasync(_)

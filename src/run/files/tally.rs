@@ -8,7 +8,7 @@ use crate::workload::files::FileOperation;
 use std::collections::BTreeMap;
 
 /// The classes in which operations are counted.
-pub(super) const CLASSES: [&str; 13] = [
+pub(super) const CLASSES: [&str; 18] = [
     "mkdir",
     "create",
     "open",
@@ -22,6 +22,11 @@ pub(super) const CLASSES: [&str; 13] = [
     "preallocate",
     "discard",
     "sync",
+    "rmdir",
+    "link",
+    "symlink",
+    "truncate",
+    "idle",
 ];
 
 /// The place of an operation's class in [`CLASSES`].
@@ -40,6 +45,12 @@ pub(super) fn class_index(operation: &FileOperation) -> usize {
         FileOperation::Preallocate { .. } => 10,
         FileOperation::Discard { .. } => 11,
         FileOperation::Sync => 12,
+        FileOperation::SyncDirectory(_) => 6,
+        FileOperation::RemoveDirectory(_) => 13,
+        FileOperation::Link { .. } => 14,
+        FileOperation::Symlink { .. } => 15,
+        FileOperation::Truncate { .. } => 16,
+        FileOperation::Idle { .. } => 17,
     }
 }
 
@@ -59,12 +70,17 @@ pub(super) fn log_row(thread: u32, operation: &FileOperation) -> LogRow {
         | FileOperation::Fdatasync(name)
         | FileOperation::Close(name)
         | FileOperation::Unlink(name)
+        | FileOperation::RemoveDirectory(name)
+        | FileOperation::SyncDirectory(name)
+        | FileOperation::Symlink { name, .. }
+        | FileOperation::Truncate { file: name, .. }
+        | FileOperation::Link { from: name, .. }
         | FileOperation::Rename { from: name, .. } => (Some(name), None),
         FileOperation::Preallocate { file, length } => (Some(file), Some((0, length))),
         FileOperation::Read { file, offset, length }
         | FileOperation::Write { file, offset, length, .. }
         | FileOperation::Discard { file, offset, length } => (Some(file), Some((offset, length))),
-        FileOperation::Sync => (None, None),
+        FileOperation::Sync | FileOperation::Idle { .. } => (None, None),
     };
     LogRow {
         thread,

@@ -360,6 +360,7 @@ impl Volume {
                 ("journal_zones_taken", events.journal_zones_taken),
                 ("journal_blocks_outside_their_zones", events.journal_blocks_elsewhere),
             ],
+            chosen: None,
             warnings: self.warnings.clone(),
             flash: None,
             drive: None,

@@ -10,6 +10,7 @@
 //! | `varmail`, `tokubench`, `postmark` | the benchmarks of these names |
 //! | `source_tree` | the tree of the next two |
 //! | `untar`, `compile` | a source tree unpacked, and built |
+//! | [`recorded`] | the calls to a mounted volume, recorded |
 //!
 //! A workload has a [`Lane`] for each thread, and [`Stage`]s that all lanes go through together. A lane emits
 //! [`FileOperation`]s without a file system: it tracks the existing files and their lengths itself. Lanes share no file
@@ -24,6 +25,7 @@ mod draws;
 mod kinds;
 mod one_file;
 mod postmark;
+pub mod recorded;
 mod source_tree;
 mod tokubench;
 mod untar;
@@ -76,7 +78,37 @@ pub enum FileOperation {
     Fdatasync(Name),
     /// Closes an open file.
     Close(Name),
-    /// Removes a closed file.
+    /// Removes an empty directory.
+    RemoveDirectory(Name),
+    /// Makes a directory durable.
+    SyncDirectory(Name),
+    /// Gives a file another name.
+    Link {
+        /// A name that it has.
+        from: Name,
+        /// The new name, which is free.
+        to: Name,
+    },
+    /// Makes a symbolic link. Its target leads nowhere.
+    Symlink {
+        /// The name, which is free.
+        name: Name,
+        /// The bytes of the target.
+        length: u64,
+    },
+    /// Sets the length of an open file.
+    Truncate {
+        /// The file.
+        file: Name,
+        /// The number of bytes.
+        length: u64,
+    },
+    /// Waits, without a call: it is not counted.
+    Idle {
+        /// Nanoseconds.
+        ns: u64,
+    },
+    /// Removes the name of a file.
     Unlink(Name),
     /// Renames a closed file, replacing a file at the new name.
     Rename {

@@ -15,6 +15,7 @@
 //! | `placement`, `replay` | a trace on a device of another size: [`TraceWorkload`] |
 //! | `decoded` | a trace that several replays share: [`DecodedTrace`] |
 //! | `writer` | writes CSV and Parquet: [`TraceWriter`] |
+//! | `strace_files` | the calls of strace as a recording of calls to a file system: [`convert_calls`] |
 //! | `convert` | converts any trace to these: [`convert()`] |
 //!
 //! Every number is checked where it is read: an [`Operation`](crate::workload::Operation) other than a flush has bytes
@@ -49,6 +50,7 @@ mod rwbs;
 mod stage;
 mod strace;
 mod strace_call;
+mod strace_files;
 mod summary;
 mod table;
 mod vscsi;
@@ -72,6 +74,7 @@ pub use rejected::{KEPT_REJECTIONS, Place, Rejected};
 pub use replay::TraceWorkload;
 pub use rwbs::Letters;
 pub use stage::Stage;
+pub use strace_files::{RecordingSummary, convert_calls};
 pub use summary::{DeviceSummary, TraceSummary, scan};
 pub use table::FORMATS;
 pub use writer::{OutputFormat, TraceWriter};

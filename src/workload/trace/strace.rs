@@ -12,6 +12,7 @@ use super::numbering::Numbering;
 use super::strace_call::{Call, Descriptor, split_call};
 use crate::workload::Action;
 use memchr::memmem;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -39,7 +40,8 @@ pub(super) struct Strace {
     opened: BTreeMap<(u64, u64), (u32, Arc<Description>)>,
     /// By descriptor and file: the last description opened by any process.
     latest: BTreeMap<(u64, u32), Arc<Description>>,
-    unfinished: BTreeMap<u64, Vec<u8>>,
+    /// By process: the time and the text of the first part.
+    unfinished: BTreeMap<u64, (u64, Vec<u8>)>,
     unknown_positions: u64,
 }
 
@@ -141,7 +143,7 @@ impl Strace {
         Ok(Some(request.on(self.devices.number(&u64::from(file))?)))
     }
 
-    fn parse_call(&mut self, process: u64, time_ns: u64, text: &[u8]) -> Result<Option<Request>, Reason> {
+    pub(super) fn parse_call(&mut self, process: u64, time_ns: u64, text: &[u8]) -> Result<Option<Request>, Reason> {
         let call = split_call(text).ok_or("not a call with a result")?;
         if call.failed() {
             return Ok(None);
@@ -228,16 +230,56 @@ impl Strace {
         Ok(None)
     }
 
-    /// Parses the second part of a call that strace split.
-    fn resume(&mut self, process: u64, time_ns: u64, text: &[u8]) -> Result<Option<Request>, Reason> {
+    /// Joins the second part of a call that strace split with the first.
+    fn resume(&mut self, process: u64, text: &[u8]) -> Result<Option<(u64, Vec<u8>)>, Reason> {
         let end = memmem::find(text, RESUMED).ok_or("a resumed call has no name")? + RESUMED.len();
-        let Some(mut call) = self.unfinished.remove(&process) else { return Ok(None) };
+        let Some((begin_ns, mut call)) = self.unfinished.remove(&process) else { return Ok(None) };
         if call.len() + text.len() > LONGEST_CALL {
             return Err("the call is longer than 64 KiB");
         }
         call.extend_from_slice(&text[end..]);
-        self.parse_call(process, time_ns, &call)
+        Ok(Some((begin_ns, call)))
     }
+
+    /// The call that a line ends; `None` for a line that ends none.
+    pub(super) fn join<'l>(&mut self, line: &'l [u8]) -> Result<Option<Joined<'l>>, Reason> {
+        let mut rest = line;
+        let process = take_process(&mut rest).ok_or("the process is not a whole number")?;
+        let time = take_word(&mut rest);
+        let time_ns = decimal(time, 9)
+            .filter(|_| time.contains(&b'.'))
+            .ok_or("the time is not seconds with a fraction: run strace with -ttt")?;
+        let text = rest.trim_ascii();
+        if text.starts_with(b"+++ ") {
+            self.unfinished.remove(&process);
+            return Ok(None);
+        }
+        if text.starts_with(b"--- ") {
+            return Ok(None);
+        }
+        if text.starts_with(b"<... ") {
+            let resumed = self.resume(process, text)?;
+            return Ok(resumed.map(|(begin_ns, text)| Joined { process, begin_ns, time_ns, text: text.into() }));
+        }
+        if let Some(beginning) = text.strip_suffix(UNFINISHED) {
+            if !beginning.contains(&b'(') {
+                return Err("not a call");
+            }
+            self.unfinished.insert(process, (time_ns, beginning.to_vec()));
+            return Ok(None);
+        }
+        Ok(Some(Joined { process, begin_ns: time_ns, time_ns, text: text.into() }))
+    }
+}
+
+/// A whole call.
+pub(super) struct Joined<'l> {
+    pub process: u64,
+    /// The time of the line that begins it.
+    pub begin_ns: u64,
+    /// The time of the line that ends it.
+    pub time_ns: u64,
+    pub text: Cow<'l, [u8]>,
 }
 
 /// Takes the process number: 0 if strace did not follow children.
@@ -261,31 +303,10 @@ fn take_process(text: &mut &[u8]) -> Option<u64> {
 
 impl LineParser for Strace {
     fn parse(&mut self, line: &[u8]) -> Result<Option<Request>, Reason> {
-        let mut rest = line;
-        let process = take_process(&mut rest).ok_or("the process is not a whole number")?;
-        let time = take_word(&mut rest);
-        let time_ns = decimal(time, 9)
-            .filter(|_| time.contains(&b'.'))
-            .ok_or("the time is not seconds with a fraction: run strace with -ttt")?;
-        let text = rest.trim_ascii();
-        if text.starts_with(b"+++ ") {
-            self.unfinished.remove(&process);
-            return Ok(None);
+        match self.join(line)? {
+            Some(Joined { process, time_ns, text, .. }) => self.parse_call(process, time_ns, &text),
+            None => Ok(None),
         }
-        if text.starts_with(b"--- ") {
-            return Ok(None);
-        }
-        if text.starts_with(b"<... ") {
-            return self.resume(process, time_ns, text);
-        }
-        if let Some(beginning) = text.strip_suffix(UNFINISHED) {
-            if !beginning.contains(&b'(') {
-                return Err("not a call");
-            }
-            self.unfinished.insert(process, beginning.to_vec());
-            return Ok(None);
-        }
-        self.parse_call(process, time_ns, text)
     }
 
     fn notes(&self) -> Vec<String> {

@@ -1,6 +1,6 @@
 //! Parses one call of strace's output: `name(argument, ...) = result`.
 
-use super::fields::{number, take_number};
+use super::fields::{decimal, number, take_number};
 use memchr::memmem;
 
 const MOST_ARGUMENTS: usize = 6;
@@ -10,6 +10,8 @@ pub(super) struct Call<'a> {
     pub name: &'a [u8],
     arguments: [&'a [u8]; MOST_ARGUMENTS],
     result: &'a [u8],
+    /// The duration in nanoseconds, if strace ran with `-T`.
+    pub duration_ns: Option<u64>,
 }
 
 /// A descriptor with strace's annotation.
@@ -38,6 +40,13 @@ impl<'a> Call<'a> {
     pub fn result_number(&self) -> Option<u64> {
         let mut rest = self.result;
         take_number(&mut rest)
+    }
+
+    /// The path in the annotation of an argument, such as that of a descriptor or of AT_FDCWD.
+    pub fn annotated(&self, number: usize) -> Option<&'a [u8]> {
+        let argument = self.argument(number);
+        let open = argument.iter().position(|byte| *byte == b'<')?;
+        argument[open + 1..].strip_suffix(b">").filter(|path| path.starts_with(b"/"))
     }
 
     /// The descriptor argument.
@@ -89,6 +98,18 @@ fn descriptor(text: &[u8]) -> Descriptor<'_> {
     if path.starts_with(b"/") { Descriptor::File(descriptor, path) } else { Descriptor::Other }
 }
 
+/// The result of a call, and the duration that `-T` appends: ` <0.000123>`.
+fn split_duration(text: &[u8]) -> (&[u8], Option<u64>) {
+    let split = || {
+        let inside = text.strip_suffix(b">")?;
+        let open = inside.iter().rposition(|byte| *byte == b'<')?;
+        let seconds = &inside[open + 1..];
+        let duration_ns = decimal(seconds, 9).filter(|_| seconds.contains(&b'.'))?;
+        Some((text[..open].trim_ascii_end(), Some(duration_ns)))
+    };
+    split().unwrap_or((text, None))
+}
+
 /// Splits a call at the commas outside texts, brackets and paths. `None` if it has no result.
 pub(super) fn split_call(text: &[u8]) -> Option<Call<'_>> {
     let open = text.iter().position(|byte| *byte == b'(')?;
@@ -113,7 +134,8 @@ pub(super) fn split_call(text: &[u8]) -> Option<Call<'_>> {
         start = at + 1;
         if ends_argument {
             let result = text[start..].trim_ascii_start().strip_prefix(b"=")?.trim_ascii();
-            return Some(Call { name, arguments, result });
+            let (result, duration_ns) = split_duration(result);
+            return Some(Call { name, arguments, result, duration_ns });
         }
     }
     None

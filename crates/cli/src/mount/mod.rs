@@ -30,9 +30,9 @@ use flashpath::run::{Path, is_in_memory, mark_lost_changes, open_file_system, se
 use flashpath::task::Task;
 use flashpath::time::Time;
 use flashpath_environment::machine_share;
-use flashpath_fuse::{Caching, Mounted, Wishes, check_mount_point};
+use flashpath_fuse::{Caching, Mounted, Recorder, Wishes, check_mount_point};
 use options::MountOptions;
-use std::path::PathBuf;
+use std::path::{Path as FilePath, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use watch::WatchedVolume;
@@ -71,6 +71,9 @@ pub struct Mount {
     /// Print requests and free space on standard error every SECONDS
     #[arg(long, value_name = "SECONDS", value_parser = seconds, conflicts_with = "background")]
     stats: Option<Duration>,
+    /// Write the requests to the volume, without their data, to a new file that 'flashpath run' replays
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
     #[command(flatten)]
     patience: Patience,
     /// The seed of all randomness
@@ -106,6 +109,7 @@ impl Mount {
         let path = Path::read(&self.path)?;
         // Before the volume is opened, which may change it: what is refused leaves it as it is.
         check_mount_point(&self.directory)?;
+        let recorder = self.record.as_deref().map(begin_recording).transpose()?;
         let (clock, memory_bytes) = (clock(), Some(machine_share()));
         let mounting = Mounting { memory_bytes, ..Mounting::at(self.seed, wall_time_ns()) };
         let access = match (self.despite_damage, options.read_only) {
@@ -132,8 +136,10 @@ impl Mount {
         let mut exit_notifier = ExitNotifier::default();
         let kind = path.volume_settings().map_or("flashpath", |settings| settings.mounted_as());
         let served = worker::run_with_workers(worker_target, || {
-            self.serve(&volume, &warnings, (&options, kind), &signals, &mut exit_notifier)
+            self.serve(&volume, &warnings, (&options, kind, recorder.clone()), &signals, &mut exit_notifier)
         });
+        let recorded = recorder.map_or(Ok(()), |recorder| recorder.finish());
+        let served = served.and(recorded.map_err(|error| cannot("write the recording", error)));
         // Also where nothing was mounted in the end: what opening it has repaired is kept.
         let unmounted = volume.unmount();
         // It may hold its image until it is dropped, and the mark of a loss needs the image.
@@ -173,7 +179,7 @@ impl Mount {
         &self,
         volume: &Arc<SharedVolume>,
         warnings: &Arc<PrintedWarnings>,
-        (options, kind): (&MountOptions, &str),
+        (options, kind, recorder): (&MountOptions, &str, Option<Arc<Recorder>>),
         signals: &Signals,
         exit_notifier: &mut ExitNotifier,
     ) -> Result<(), Failure> {
@@ -182,6 +188,7 @@ impl Mount {
             kind: kind.to_string(),
             allow_other: options.allow_other,
             caching: options.caching,
+            recorder,
             forbidden: options.forbidden,
         };
         let mounted = Mounted::volume(Arc::clone(volume), &self.directory, &wishes, signals.stopper())?;
@@ -208,6 +215,16 @@ impl Mount {
         }
         cannot(&format!("store all of {}", self.path), error)
     }
+}
+
+/// Begins a recording in a new file.
+fn begin_recording(file: &FilePath) -> Result<Arc<Recorder>, Failure> {
+    let failed = |error: std::io::Error| {
+        let help =
+            (error.kind() == std::io::ErrorKind::AlreadyExists).then(|| "remove it, or name another".to_string());
+        Failure::input(format!("cannot begin the recording {}: {error}", file.display()), help)
+    };
+    Recorder::create(file).map(Arc::new).map_err(failed)
 }
 
 /// Reports the state of an opened volume before its first use, and gives a new volume to the user of this program.

@@ -10,6 +10,7 @@ use flashpath::run::{
     run,
 };
 use flashpath::workload::files::file_workload;
+use flashpath::workload::files::recorded::{RecordedCalls, Replays};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -94,6 +95,13 @@ impl Runner<'_> {
             Source::Files(term) => {
                 let mut workload = file_workload(term, seed)?;
                 // The user's own text, so that the command to repeat the run is right.
+                workload.name = name;
+                Work::Files(workload)
+            }
+            Source::Recording(file) => {
+                let counted = command.replaying.repeat.unwrap_or(1);
+                let replays = Replays { uncounted: 0, counted: u32::try_from(counted).unwrap_or(u32::MAX) };
+                let mut workload = RecordedCalls::open(file)?.workload(seed, replays)?;
                 workload.name = name;
                 Work::Files(workload)
             }

@@ -32,7 +32,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Run a workload on one or several paths, or in a directory
 #[derive(clap::Args)]
 pub struct Run {
-    /// A trace file, - for a trace from standard input, fio:JOBFILE, a generator such as uniform:writes=6x, a file workload such as varmail, or, on a path
+    /// A trace file, - for a trace from standard input, a recording of a mount, fio:JOBFILE, a generator such as uniform:writes=6x, a file workload such as varmail, or, on a path
     /// with a kernel file system, sh:COMMAND
     #[arg(value_name = "WORKLOAD")]
     pub workload: OsString,
@@ -153,6 +153,7 @@ impl Run {
         }
         let source = Source::read(&self.workload)?;
         source.check(&self.replaying, &self.name())?;
+        self.check_recording(&source)?;
         let paths = self.on.iter().map(|named| Path::read(&named.path)).collect::<Result<Vec<_>, _>>()?;
         self.check_names()?;
         self.check_outputs(&source)?;
@@ -196,6 +197,18 @@ impl Run {
         let unreadable =
             |error: std::io::Error| Failure::input(format!("cannot read the workload's file: {error}"), None);
         if is_asked { environment(source.file()).map_err(unreadable) } else { Ok(Environment::default()) }
+    }
+
+    /// Refuses options that end some threads of a recording before others: these would wait for them.
+    fn check_recording(&self, source: &Source) -> Result<(), Failure> {
+        let is_given = [("--limit", self.limit.is_some()), ("--precondition", self.precondition.is_some())];
+        match (source, is_given.iter().find(|(_, is_given)| *is_given)) {
+            (Source::Recording(_), Some((option, _))) => {
+                let message = format!("{option} cannot divide a recording, whose threads wait for each other");
+                Err(Failure::input(message, Some("leave it out: a recording is replayed whole".to_string())))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Refuses a name of two paths.

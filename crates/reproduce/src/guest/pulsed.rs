@@ -113,6 +113,18 @@ impl FileSystem for Pulsed {
         self.beat(task, self.files.rename(task, from, to))
     }
 
+    fn link(&self, task: &Task<'_>, from: &str, to: &str) -> Result<(), FileSystemError> {
+        self.beat(task, self.files.link(task, from, to))
+    }
+
+    fn symlink(&self, task: &Task<'_>, path: &str, target: &str) -> Result<(), FileSystemError> {
+        self.beat(task, self.files.symlink(task, path, target))
+    }
+
+    fn sync_directory(&self, task: &Task<'_>, path: &str) -> Result<(), FileSystemError> {
+        self.beat(task, self.files.sync_directory(task, path))
+    }
+
     fn length(&self, task: &Task<'_>, path: &str) -> Result<u64, FileSystemError> {
         self.beat(task, self.files.length(task, path))
     }

@@ -15,14 +15,11 @@ const SYSTEMS: [&str; 2] = ["SFS", "LFS-CB"];
 /// Indexes into the loads.
 const TPCC: usize = 1;
 const UNIFORM: usize = 3;
-const WHY: &str = "the paper's load is unknown, an Oracle trace whose skew is more than one number; and \
-                   cost-hotness cleans nearly full cold segments, most of all at 90 % of the device, with next to \
-                   no dead blocks (figure 7, sfs-policies)";
+const WHY: &str = "the paper's load is an Oracle trace whose skew is more than one number; a block load with the \
+                   skew that it cites gains less from groups (figure 5)";
 const UNIFORM_WHY: &str = "under uniform writes no policy copies less than greedy, and LFS-CB copies as little \
                            (sfs-policies): the paper's LFS-CB must have copied more";
-const GROWS: &str = "with steady cleaning, SFS copies less than LFS-CB already at 50 %, so the gap grows in blocks \
-                     but not as a ratio; at 90 % of the device there are next to no dead blocks, and cost-hotness \
-                     loses";
+const GROWS: &str = "SFS copies less than LFS-CB already at 50 %, and the gap grows in blocks but not as a ratio";
 
 fn why(load: usize) -> &'static str {
     if load == UNIFORM { UNIFORM_WHY } else { WHY }

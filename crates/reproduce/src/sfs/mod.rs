@@ -4,11 +4,13 @@
 //! |---|---|
 //! | `loads` | the loads |
 //! | `volume` | runs in a file on an sfs volume, each made once |
+//! | `skew` | the skew of the loads (figure 2) |
 //! | `devices` | Table 1 as times of `conv`; figure 1 |
 //! | `segments` | the hotness (figure 4) and utilization (figure 10) of segments |
 //! | `techniques` | the effect of each technique: figures 5 to 7 |
 //! | `cost` | SFS beside LFS-CB: figures 8, 9 and 11 |
 //! | `kernels` | beside the kernel's file systems, on drives: figures 12 to 14 (needs root) |
+//! | `recorded` | figures 5, 6 and 8 with recorded calls of real programs |
 //! | `policies`, `sensitivity` | beyond the paper: all policies on all loads; parameters that the paper omits |
 
 mod cost;
@@ -16,14 +18,17 @@ mod devices;
 mod kernels;
 mod loads;
 mod policies;
+mod recorded;
 mod segments;
 mod sensitivity;
+mod skew;
 mod techniques;
 mod volume;
 
 use super::lab::Lab;
 use crate::ReproduceError;
 use flashpath::report::figure::{Claim, Panel, Reproduction};
+use flashpath::run::Path;
 use flashpath::units::human_size;
 use volume::{Points, Reading};
 
@@ -31,11 +36,15 @@ use volume::{Points, Reading};
 pub const FIGURES: &[&str] = &[
     "sfs-table1",
     "sfs-fig1",
+    "sfs-fig2",
     "sfs-fig4",
     "sfs-fig5",
+    recorded::GROUPS,
     "sfs-fig6",
+    recorded::QUANTIZERS,
     "sfs-fig7",
     "sfs-fig8",
+    recorded::COST,
     "sfs-fig9",
     "sfs-fig10",
     "sfs-fig11",
@@ -51,11 +60,14 @@ pub fn reproduce(lab: &Lab, figures: &[&'static str]) -> Result<Reproduction, Re
     let mut points = Points::new(lab);
     // Figures 12 to 14 show the same runs.
     let mut drives = None;
+    // The recordings are read once.
+    let mut recordings = None;
     let mut made = Vec::new();
     for figure in figures {
         made.push(match *figure {
             "sfs-table1" => devices::table(lab)?,
             "sfs-fig1" => devices::request_sizes(&points)?,
+            "sfs-fig2" => skew::figure(&points)?,
             "sfs-fig4" => segments::hot(&mut points)?,
             "sfs-fig5" => techniques::groups(&mut points)?,
             "sfs-fig6" => techniques::quantizers(&mut points)?,
@@ -66,6 +78,17 @@ pub fn reproduce(lab: &Lab, figures: &[&'static str]) -> Result<Reproduction, Re
             "sfs-fig11" => cost::devices(&mut points)?,
             "sfs-sensitivity" => sensitivity::figure(&mut points)?,
             "sfs-policies" => policies::figure(&mut points)?,
+            name @ (recorded::GROUPS | recorded::QUANTIZERS | recorded::COST) => {
+                let recordings = match &mut recordings {
+                    Some(recordings) => recordings,
+                    none => none.insert(recorded::Recorded::new(lab)?),
+                };
+                match name {
+                    recorded::GROUPS => recorded::groups(recordings)?,
+                    recorded::QUANTIZERS => recorded::quantizers(recordings)?,
+                    _ => recorded::write_cost(recordings)?,
+                }
+            }
             number => {
                 let drives = match &mut drives {
                     Some(drives) => drives,
@@ -130,7 +153,10 @@ fn conditions(lab: &Lab) -> Vec<(String, String)> {
                 amounts(Reading::Device),
             ),
         ),
-        condition("systems", format!("SFS is `sfs:{}`, LFS-CB `sfs:{}`", volume::SFS, volume::LFS_CB)),
+        condition(
+            "systems",
+            format!("SFS is `{}`, LFS-CB `{}`", term_in_full(volume::SFS), term_in_full(volume::LFS_CB)),
+        ),
         condition("loads", loads.join("; ")),
         condition(
             "stand-ins",
@@ -145,6 +171,12 @@ fn conditions(lab: &Lab) -> Vec<(String, String)> {
                 .to_string(),
         ),
     ]
+}
+
+/// The term of sfs with these options and all others; figures give the segment and the most dirty data of their scale.
+fn term_in_full(options: &str) -> String {
+    let path = Path::read(&format!("sfs:{options}/conv")).expect("the options are the figures' own");
+    path.in_full.split('/').next().unwrap_or_default().to_string()
 }
 
 fn panel(title: &str, series: Vec<String>, groups: Vec<(String, Vec<Option<f64>>)>) -> Panel {

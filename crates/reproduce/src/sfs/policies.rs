@@ -4,6 +4,7 @@ use super::loads::{self, Load};
 use super::volume::{Full, Point, Points, Reading, SEGMENTS, small_device_bytes};
 use super::{claim, panel};
 use crate::ReproduceError;
+use crate::lab::Lab;
 use crate::recording::Recording;
 use flashpath::report::figure::Figure;
 use std::sync::Arc;
@@ -22,21 +23,30 @@ const DEVICE: u64 = 4;
 const AGING: u64 = 3;
 const MEASURED: u64 = 2;
 
-pub fn figure(points: &mut Points) -> Result<Figure, ReproduceError> {
-    let mut loads = loads::all();
+/// The recorded loads whose traces are there.
+pub fn recorded(lab: &Lab) -> Result<Vec<Load>, ReproduceError> {
+    let mut loads = Vec::new();
     for (name, file) in RECORDED {
-        match points.lab.kept(file) {
+        match lab.kept(file) {
             Some(file) => loads.push(Load::Recorded(name, Arc::new(Recording::read(&file)?))),
-            None => points.lab.progress(&format!("no trace {file}: sfs-policies is made without it")),
+            None => lab.progress(&format!("no trace {file}: the figure is made without it")),
         }
     }
+    Ok(loads)
+}
+
+pub fn figure(points: &mut Points) -> Result<Figure, ReproduceError> {
+    let mut loads = loads::all();
+    loads.extend(recorded(points.lab)?);
     let (mut panels, mut claims) = (Vec::new(), Vec::new());
     for full in FULL {
         for load in &loads {
             let mut wanted = Vec::new();
             for cleaner in CLEANERS {
                 for grouping in GROUPINGS {
-                    let options = format!("grouping={grouping},cleaner={cleaner}");
+                    // SepBIT and DAC measure lifetimes between writes of the host.
+                    let hotness = if matches!(grouping, "sepbit" | "dac") { ",hotness=host" } else { "" };
+                    let options = format!("preset=paper,grouping={grouping},cleaner={cleaner}{hotness}");
                     let mut point = Point::new(points.lab, load.clone(), &options, full);
                     // The unit of sizes: segments are whole blocks.
                     let step = SEGMENTS * 4096;

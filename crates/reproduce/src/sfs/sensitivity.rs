@@ -14,8 +14,8 @@ const SETS: [f64; 4] = [0.0625, 0.125, 0.1875, 0.25];
 const UTILIZATION: f64 = 0.85;
 const SERIES: [(&str, &str); 4] = [
     ("SFS", SFS),
-    ("four groups, cost-benefit", "grouping=sfs,groups=4,quantizer=iterative,cleaner=cost-benefit"),
-    ("one group, cost-hotness", "grouping=sfs,groups=1,cleaner=cost-hotness"),
+    ("four groups, cost-benefit", "preset=paper,cleaner=cost-benefit"),
+    ("one group, cost-hotness", "preset=paper,groups=1"),
     ("LFS-CB", LFS_CB),
 ];
 

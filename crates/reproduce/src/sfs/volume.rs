@@ -74,9 +74,9 @@ impl Full {
     }
 }
 
-/// SFS and LFS-CB, as options of the station.
-pub const SFS: &str = "grouping=sfs,groups=4,quantizer=iterative,cleaner=cost-hotness";
-pub const LFS_CB: &str = "grouping=none,cleaner=cost-benefit";
+/// SFS and LFS-CB, as options of the station. The paper's LFS-CB is its own code with another cleaner and without groups.
+pub const SFS: &str = "preset=paper";
+pub const LFS_CB: &str = "preset=paper,grouping=none,cleaner=cost-benefit";
 
 /// One run: the load, the device and the utilization.
 #[derive(Clone, Debug)]
@@ -118,21 +118,24 @@ impl Point {
     }
 
     fn path(&self) -> String {
-        let segment = self.device_bytes / SEGMENTS;
-        format!(
-            "sfs:segment={},dirty={},checkpoint-segments=20,{}/conv:size={},{}",
-            format_size(segment),
-            format_size((DIRTY_SEGMENTS * segment).max(1 << 20)),
-            self.options,
-            format_size(self.device_bytes),
-            self.times
-        )
+        path_of(&self.options, self.device_bytes, &self.times)
     }
 
     fn key(&self) -> String {
         let Point { file_bytes, full, aging, measured, .. } = self;
         format!("{} {} {file_bytes} {full:?} {aging} {measured}", self.path(), self.load.about())
     }
+}
+
+/// The path of sfs with these options on a device of this size, with the paper's number of segments.
+pub fn path_of(options: &str, device_bytes: u64, times: &str) -> String {
+    let segment = device_bytes / SEGMENTS;
+    format!(
+        "sfs:{options},segment={},dirty={}/conv:size={},{times}",
+        format_size(segment),
+        format_size((DIRTY_SEGMENTS * segment).max(1 << 20)),
+        format_size(device_bytes),
+    )
 }
 
 /// The device at our scale.
@@ -156,23 +159,42 @@ pub struct Measured {
     pub metadata: f64,
     /// Throughput of the workload's bytes, on a device with times.
     pub mib_s: Option<f64>,
+    /// Victims of cleaning, and their live blocks.
+    pub victims: f64,
+    pub victims_blocks: f64,
     pub census: Option<Census>,
 }
 
 impl Measured {
-    fn of(result: &RunResult, census: Option<Census>) -> Measured {
+    /// The counts of a run's result.
+    pub fn of(result: &RunResult, census: Option<Census>) -> Measured {
         let blocks = |cause: Cause, content: Option<&str>| -> f64 {
             let rows = result.ledger.iter().filter(|row| row.station == "sfs" && row.cause == cause.name());
             rows.filter(|row| content.is_none_or(|content| row.content == content)).map(|row| row.blocks).sum()
         };
         let sent: f64 = result.ledger.iter().filter(|row| row.station == "sfs").map(|row| row.blocks).sum();
         let (new, copied) = (blocks(Cause::HostWrite, Some("data")), blocks(Cause::SegmentCleaning, Some("data")));
-        Measured { new, copied, metadata: sent - new - copied, mib_s: result.throughput_mib_s, census }
+        let event = |name: &str| result.translation.events.get(name).copied().unwrap_or(0) as f64;
+        Measured {
+            new,
+            copied,
+            metadata: sent - new - copied,
+            mib_s: result.throughput_mib_s,
+            victims: event("segments cleaned"),
+            victims_blocks: event("blocks cleaned"),
+            census,
+        }
     }
 
     /// Copies for each new block: g.
     pub fn copies(&self) -> f64 {
         self.copied / self.new
+    }
+
+    /// The mean utilization of the victims; `None` without any, or if no segment is known.
+    pub fn victim_utilization(&self) -> Option<f64> {
+        let capacity = self.census.as_ref()?.segments.first()?.capacity;
+        (self.victims > 0.0).then_some(self.victims_blocks / self.victims / f64::from(capacity))
     }
 
     /// Metadata blocks for each file block, new or copied.
@@ -197,27 +219,42 @@ impl<'a> Points<'a> {
         let mut missing: Vec<&Point> = points.iter().filter(|point| !self.made.contains_key(&point.key())).collect();
         missing.sort_by_key(|point| point.key());
         missing.dedup_by_key(|point| point.key());
-        let (next, made) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-        let lab = self.lab;
-        std::thread::scope(|scope| {
-            for _ in 0..2 {
-                scope.spawn(|| {
-                    while let Some(point) = missing.get(next.fetch_add(1, Ordering::Relaxed)) {
-                        let result = run(lab, point);
-                        let is_error = result.is_err();
-                        made.lock().expect("no run panics").push((point.key(), result));
-                        if is_error {
-                            break;
-                        }
-                    }
-                });
-            }
-        });
-        for (key, result) in made.into_inner().expect("no run panics") {
-            self.made.insert(key, result?);
-        }
+        let results = side_by_side(&missing, |point| run(self.lab, point))?;
+        self.made.extend(missing.iter().map(|point| point.key()).zip(results));
         Ok(points.iter().map(|point| self.made[&point.key()].clone()).collect())
     }
+}
+
+/// Makes runs, two at once; returns the results in order, or the error of one that failed.
+pub fn side_by_side<T: Sync, R: Send>(
+    wanted: &[T],
+    run: impl Fn(&T) -> Result<R, ReproduceError> + Sync,
+) -> Result<Vec<R>, ReproduceError> {
+    let (next, made) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                loop {
+                    let at = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(one) = wanted.get(at) else { break };
+                    let result = run(one);
+                    let is_error = result.is_err();
+                    made.lock().expect("no run panics").push((at, result));
+                    if is_error {
+                        break;
+                    }
+                }
+            });
+        }
+    });
+    let mut made = made.into_inner().expect("no run panics");
+    made.sort_by_key(|(at, _)| *at);
+    made.into_iter().map(|(_, result)| result).collect()
+}
+
+/// The live bytes of files on a device of this size and utilization.
+pub fn live_bytes(device_bytes: u64, utilization: f64) -> u64 {
+    live_blocks(device_bytes, utilization) as u64 * 4096
 }
 
 /// The number of 4 KiB file blocks on a device of this size and utilization. Of the live blocks, a DAT page for each

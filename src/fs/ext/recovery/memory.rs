@@ -7,7 +7,7 @@
 use super::replay::Replayed;
 use crate::device::nvm::{self, NvmSettings};
 use crate::device::{Monitor, Nvm, OwnMonitor};
-use crate::expression::parse_term;
+use crate::expression::{Choice, parse_term};
 use crate::fs::ext::Ext;
 use crate::fs::ext::error::OpenExtError;
 use crate::fs::ext::format::features::HAS_JOURNAL;
@@ -93,6 +93,23 @@ impl Ext {
             self.settings.data = DataMode::Journal;
         }
         self.memory = memory;
+    }
+
+    /// Options that depend on what is below, with their values.
+    pub fn chosen(&self) -> Vec<(&'static str, String)> {
+        let journal = match &self.memory {
+            Some(JournalMemory::Region(_)) => Some(JournalKind::Nvm),
+            Some(JournalMemory::Kept(_)) => Some(JournalKind::Vmm),
+            // A journal on a device has no word: the path has its device.
+            None => self.journal_media.is_none().then_some(JournalKind::Inline),
+        };
+        let scheme = (journal == Some(JournalKind::Nvm)).then_some(self.settings.nvm.scheme);
+        let words = [
+            Some(("data", self.settings.data.word())),
+            journal.map(|journal| ("journal", journal.word())),
+            scheme.map(|scheme| ("scheme", scheme.word())),
+        ];
+        words.into_iter().flatten().map(|(option, word)| (option, word.to_string())).collect()
     }
 
     /// The non-volatile memory below.

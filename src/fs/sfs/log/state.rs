@@ -18,6 +18,8 @@ pub(in crate::fs::sfs) struct Log {
     pub heads: [Option<Head>; MOST_HEADS],
     /// Maximum open segments of data.
     pub most_heads: usize,
+    /// True if blocks that fill no segment of their group have a head of their own, whatever their group.
+    pub is_rest_mixed: bool,
     /// The choice of heads for syncs.
     pub sync_heads: SyncHeads,
     /// Data blocks written since the grouping observed the segments.
@@ -52,6 +54,7 @@ impl Log {
             packer: Packer::new(),
             heads: [None; MOST_HEADS],
             most_heads: MOST_HEADS,
+            is_rest_mixed: false,
             sync_heads: SyncHeads::default(),
             unobserved_blocks: u64::MAX,
             of_metadata: None,
@@ -69,8 +72,14 @@ impl Log {
     /// The head of a group of `groups`. If there are fewer heads, neighbouring groups share one.
     pub fn head_of(&self, group: usize, groups: usize) -> u8 {
         let groups = groups.clamp(1, MOST_HEADS);
-        let heads = self.most_heads.clamp(1, groups);
-        (group.min(groups - 1) * heads / groups) as u8
+        let heads = self.most_heads - usize::from(self.rest_head().is_some());
+        (group.min(groups - 1) * heads.clamp(1, groups) / groups) as u8
+    }
+
+    /// The head of blocks that fill no segment of their group, if it is that of no group: the last one. A volume of one head
+    /// mixes all groups in it.
+    pub fn rest_head(&self) -> Option<u8> {
+        (self.is_rest_mixed && self.most_heads > 1).then_some((self.most_heads - 1) as u8)
     }
 
     /// The open segments of data: the number of each head, and its position.
@@ -120,6 +129,20 @@ mod tests {
         log.most_heads = 1;
         assert_eq!(heads(&log, 6), [0; 6]);
         assert_eq!((log.head_of(9, 6), log.head_of(3, 0)), (0, 0), "a policy may answer anything");
+    }
+
+    #[test]
+    fn a_mixed_rest_has_the_last_head_which_no_group_has() {
+        let mut log = Log { is_rest_mixed: true, ..Log::new(24, 16, false, 1) };
+        for most in 1..=MOST_HEADS {
+            log.most_heads = most;
+            let of_groups: Vec<u8> = (0..MOST_HEADS).map(|group| log.head_of(group, MOST_HEADS)).collect();
+            assert!(of_groups.iter().all(|head| Some(*head) != log.rest_head() && usize::from(*head) < most));
+            assert_eq!(log.rest_head().map_or(1, |rest| usize::from(rest) + 1), most);
+        }
+        assert_eq!((0..4).map(|group| log.head_of(group, 4)).collect::<Vec<_>>(), [0, 1, 2, 3]);
+        log.is_rest_mixed = false;
+        assert_eq!((log.rest_head(), log.head_of(15, 16)), (None, 15));
     }
 
     #[test]

@@ -5,8 +5,11 @@ use crate::crc;
 use crate::fs::sfs::log::records::{self, Record, RecordsToWrite};
 use crate::fs::sfs::media::BlockRun;
 use crate::fs::sfs::media::format::{
-    BLOCK, BlockRecord, Kind, NO_GROUP, SUMMARY_MAGIC, SummaryHeader, blocks_that_fit, crc_without, summary_blocks,
+    BLOCK, BlockRecord, COPIED, COPIED_AND_COUNTED, DatEntry, Kind, NO_GROUP, SUMMARY_MAGIC, SummaryHeader,
+    blocks_that_fit, crc_without, summary_blocks,
 };
+use crate::fs::sfs::placement::Tick;
+use crate::fs::sfs::settings::CountedWrites;
 use crate::fs::sfs::{Sfs, SfsError};
 use crate::label::{Cause, Content, Label};
 use crate::task::Task;
@@ -335,17 +338,29 @@ impl Sfs {
             self.log.segments.lose(old, Kind::Data, entry.writes.get(), entry.modified.get());
         }
         let crc = crc::crc32c(self.dirty_blocks.bytes(slot));
+        let cleaned = match (waits.is_cleaned(), self.settings.counted_writes) {
+            (false, _) => 0,
+            (true, CountedWrites::Host) => COPIED,
+            (true, CountedWrites::All) => COPIED_AND_COUNTED,
+        };
+        let record = BlockRecord {
+            number: waits.number.into(),
+            inode: waits.inode.into(),
+            place: waits.place.into(),
+            crc: crc.into(),
+            kind: Kind::Data as u8,
+            cleaned,
+            group: waits.group,
+            reserved: 0,
+        };
+        if record.is_counted() {
+            self.count_write(task, &mut entry, waits.inode, self.tick)?;
+        }
         if waits.is_cleaned() {
             // A cleaned block keeps its version and its checksum, right or wrong.
             entry.crc = waits.crc_before.into();
         } else {
-            entry.writes += 1;
-            entry.modified = self.tick.0.into();
             entry.crc = crc.into();
-            let tick = self.tick;
-            let file = self.inode_mut(task, waits.inode)?;
-            file.history.writes += 1;
-            file.history.modified = tick;
         }
         entry.address = address.into();
         entry.is_lost = 0;
@@ -354,17 +369,23 @@ impl Sfs {
         self.log.segments.gain(segment, Kind::Data, entry.writes.get(), entry.modified.get());
         self.metadata.dat.set(task, waits.number, &entry)?;
         let cause = if waits.is_cleaned() { Cause::SegmentCleaning } else { Cause::HostWrite };
-        let record = BlockRecord {
-            number: waits.number.into(),
-            inode: waits.inode.into(),
-            place: waits.place.into(),
-            crc: crc.into(),
-            kind: Kind::Data as u8,
-            is_cleaned: waits.is_cleaned().into(),
-            group: waits.group,
-            reserved: 0,
-        };
         Ok((record, Label::first(cause, Content::Data)))
+    }
+
+    /// Counts a write in the history of a block, by its entry, and of its file.
+    pub(in crate::fs::sfs) fn count_write(
+        &mut self,
+        task: &Task<'_>,
+        entry: &mut DatEntry,
+        inode: u64,
+        at: Tick,
+    ) -> Result<(), SfsError> {
+        entry.writes += 1;
+        entry.modified = at.0.into();
+        let file = self.inode_mut(task, inode)?;
+        file.history.writes += 1;
+        file.history.modified = at;
+        Ok(())
     }
 
     /// Assigns an address to a metadata block.

@@ -272,11 +272,28 @@ pub(in crate::fs::sfs) struct BlockRecord {
     pub crc: U32,
     /// A [`Kind`].
     pub kind: u8,
-    /// 1 if the block was copied by cleaning.
-    pub is_cleaned: u8,
+    /// 0 for a write of the host, or [`COPIED`], or [`COPIED_AND_COUNTED`].
+    pub cleaned: u8,
     /// The group of the block.
     pub group: u8,
     pub reserved: u8,
+}
+
+/// The block was copied by cleaning, and kept its history.
+pub(in crate::fs::sfs) const COPIED: u8 = 1;
+/// The block was copied by cleaning, and the copy counts as a write (`hotness=all`).
+pub(in crate::fs::sfs) const COPIED_AND_COUNTED: u8 = 2;
+
+impl BlockRecord {
+    /// True if the block was copied by cleaning.
+    pub fn is_copy(&self) -> bool {
+        self.cleaned != 0
+    }
+
+    /// True if this write is in the block's history: its DAT entry has the time of this write.
+    pub fn is_counted(&self) -> bool {
+        !self.is_copy() || self.cleaned == COPIED_AND_COUNTED
+    }
 }
 
 /// DAT entries per page.
@@ -289,9 +306,9 @@ pub(in crate::fs::sfs) struct DatEntry {
     /// The block's address; 0 if it was reserved and never written. In memory, [`DIRTY`] and a slot if the block is
     /// dirty.
     pub address: U64,
-    /// Writes since the block was allocated (W_b).
+    /// Writes since the block was allocated (W_b): those of the host, and with `hotness=all` those of cleaning.
     pub writes: U64,
-    /// The last write (T^m_b), on the clock of hotness.
+    /// The last of these writes (T^m_b), on the clock of hotness.
     pub modified: U64,
     /// Its checksum.
     pub crc: U32,

@@ -42,6 +42,10 @@ impl GroupingSettings for HotnessSettings {
     fn start(&self, volume: VolumeShape) -> Box<dyn Grouping> {
         Box::new(ByHotness::new(self.groups, self.quantizer, volume.seed))
     }
+
+    fn quantizes(&self) -> bool {
+        true
+    }
 }
 
 /// The groups' centres.

@@ -178,6 +178,11 @@ pub trait GroupingSettings: Debug + Send + Sync {
         false
     }
 
+    /// True if it reads the options `groups` and `quantizer`.
+    fn quantizes(&self) -> bool {
+        false
+    }
+
     /// True if it reads the [`hint`](BlockView::hint) of a block.
     fn uses_hints(&self) -> bool {
         false

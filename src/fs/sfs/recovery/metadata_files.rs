@@ -196,7 +196,7 @@ impl Sfs {
                 };
                 self.metadata.dat.set(task, number, &entry)?;
                 let owner = (record.inode.get(), record.place.get());
-                loss.rebuilt.add(number, owner, address, record.is_cleaned == 1);
+                loss.rebuilt.add(number, owner, address, !record.is_counted());
             }
         }
         self.recount_dat(task)?;

@@ -311,12 +311,10 @@ impl Sfs {
                 entry.modified.get(),
             );
         }
-        if record.is_cleaned == 0 {
-            entry.writes += 1;
-            entry.modified = found.header.tick;
-            let file = self.inode_mut(task, owner)?;
-            file.history.writes += 1;
-            file.history.modified = Tick(found.header.tick.get());
+        if record.is_counted() {
+            self.count_write(task, &mut entry, owner, Tick(found.header.tick.get()))?;
+        }
+        if !record.is_copy() {
             // What was cleaned should be what it was before, and may have been damaged then.
             entry.crc = record.crc;
         }

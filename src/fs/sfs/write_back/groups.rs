@@ -72,10 +72,17 @@ impl Sfs {
         }
     }
 
+    /// The most of so many blocks that fill the open segment of a head and new ones behind it.
+    fn blocks_that_fill(&self, head: u8, blocks: usize) -> usize {
+        let (room, capacity) = (self.room_to_fill(head), self.limits.segment_capacity as usize);
+        blocks.checked_sub(room).map_or(0, |behind| room + behind / capacity * capacity)
+    }
+
     /// The least number of blocks that fill a segment.
     fn smallest_room(&self) -> usize {
-        let open = self.log.open_heads().map(|(head, _)| self.room_to_fill(head));
-        open.min().unwrap_or(self.limits.segment_capacity as usize)
+        let rest = self.log.rest_head();
+        let of_groups = self.log.open_heads().filter(|(head, _)| Some(*head) != rest);
+        of_groups.map(|(head, _)| self.room_to_fill(head)).min().unwrap_or(self.limits.segment_capacity as usize)
     }
 
     /// Writes a segment, unless one of its blocks was freed since the grouping: then the others stay buffered.
@@ -90,10 +97,15 @@ impl Sfs {
         self.write_slots(task, Destination::Head(segment.head), &mut slots, RecordsToWrite::nothing(), false)
     }
 
-    /// Writes all dirty blocks, each at the head of its group.
+    /// Writes all dirty blocks, each at the head of its group, or all at that of the rest.
     pub(super) fn write_rest(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
         let slots: Vec<u32> = self.dirty_blocks.all().collect();
-        for (head, mut slots) in self.by_head(task, &slots)? {
+        let by_head = self.by_head(task, &slots)?;
+        let parts = match self.log.rest_head() {
+            Some(rest) if !slots.is_empty() => vec![(rest, slots)],
+            _ => by_head,
+        };
+        for (head, mut slots) in parts {
             self.write_slots(task, Destination::Head(head), &mut slots, RecordsToWrite::nothing(), false)?;
         }
         Ok(())
@@ -102,7 +114,18 @@ impl Sfs {
     /// The changed blocks of a sync by the heads at which they are written.
     pub(super) fn parts_of_sync(&mut self, task: &Task<'_>, slots: &[u32]) -> Result<Vec<(u8, Vec<u32>)>, SfsError> {
         let parts = self.by_head(task, slots)?;
-        Ok(self.log.sync_heads.merge(&parts))
+        let Some(rest_head) = self.log.rest_head() else { return Ok(self.log.sync_heads.merge(&parts)) };
+        let (mut full, mut rest) = (Vec::new(), Vec::new());
+        for (head, mut slots) in parts {
+            rest.extend(slots.split_off(self.blocks_that_fill(head, slots.len())));
+            if !slots.is_empty() {
+                full.push((head, slots));
+            }
+        }
+        if !rest.is_empty() {
+            full.push((rest_head, rest));
+        }
+        Ok(full)
     }
 
     /// Writes these dirty blocks after log records, each file's in order, host writes before cleaned blocks so that the

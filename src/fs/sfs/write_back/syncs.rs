@@ -206,7 +206,7 @@ impl Sfs {
         if parts.is_empty() {
             // Records alone go where the last group goes, which that of new blocks is in most groupings.
             let groups = self.grouping.groups();
-            let of_last = self.log.head_of(groups.saturating_sub(1), groups);
+            let of_last = self.log.rest_head().unwrap_or(self.log.head_of(groups.saturating_sub(1), groups));
             parts.push((self.log.open_heads().last().map_or(of_last, |(number, _)| number), Vec::new()));
         }
         let mut left = parts.len();
