@@ -3,7 +3,7 @@
 //!
 //! | file | what it is |
 //! |---|---|
-//! | [`format`] | the format: reader and writer |
+//! | [`mod@format`] | the format: reader and writer |
 //! | `tree` | the files and names of a recording as it goes on |
 //! | `plan` | calls of threads as operations of lanes |
 //! | `restore` | what is between two replays of one recording |
