@@ -9,7 +9,7 @@ use super::open::{Input, LONGEST_LINE, Line};
 use super::rejected::{Place, Rejected, Rejections};
 use super::strace::{Joined, Strace};
 use super::strace_call::{Call, Descriptor, split_call};
-use crate::workload::files::recorded::format::{Call as Recorded, Record, RecordingWriter};
+use crate::workload::files::recorded::format::{Call as Recorded, LARGEST, Record, RecordingWriter};
 use crate::workload::{Action, WorkloadError};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -119,12 +119,13 @@ impl Calls {
             Some(duration_ns) => duration_ns,
             None => time_ns.saturating_sub(began_ns).saturating_sub(begin_ns),
         };
-        self.times = (begin_ns, begin_ns + duration_ns);
+        self.times = (begin_ns, recordable(begin_ns.saturating_add(duration_ns))?);
         let mut by = |recorded| Record { thread: process, begin_ns, duration_ns, call: recorded };
         if let Some(request) = request {
             let Descriptor::File(_, path) = call.descriptor() else { return Ok(()) };
             let inode = self.file(path, &mut by)?;
             let (offset, length) = (request.operation.offset_bytes, request.operation.length_bytes);
+            recordable(request.operation.end_bytes())?;
             let recorded = match request.operation.action {
                 Action::Read => {
                     self.saw(inode, offset + length);
@@ -167,6 +168,7 @@ impl Calls {
                 match call.name {
                     b"ftruncate" => {
                         let length = number(call.argument(1)).ok_or("the length is not a whole number")?;
+                        let length = recordable(length)?;
                         let inode = self.file(path, by)?;
                         self.cut(inode, length);
                         self.records.push(by(Recorded::Truncate { inode, length }));
@@ -174,14 +176,14 @@ impl Calls {
                     b"fallocate" if !call.has_flag(b"FALLOC_FL_KEEP_SIZE") => {
                         let offset = number(call.argument(2)).ok_or("the offset is not a whole number")?;
                         let length = number(call.argument(3)).ok_or("the length is not a whole number")?;
+                        let end = recordable(offset.saturating_add(length))?;
                         let inode = self.file(path, by)?;
-                        let end = offset.checked_add(length).ok_or("the end does not fit 64 bits")?;
                         self.grow(inode, end);
                         self.records.push(by(Recorded::Reserve { inode, offset, length }));
                     }
                     _ => {
                         if let (Some(size), Some(inode)) = (call.stat_size(), self.inodes.get(path).copied()) {
-                            self.saw(inode, size);
+                            self.saw(inode, recordable(size)?);
                         }
                     }
                 }
@@ -366,6 +368,11 @@ impl Calls {
     }
 }
 
+/// A number, if a recording can hold it.
+fn recordable(number: u64) -> Result<u64, Reason> {
+    if number < LARGEST { Ok(number) } else { Err("a time, an offset or a length is 2^62 or more") }
+}
+
 /// A text in quotes, with strace's escapes; `None` if it is none, or was cut off.
 fn unquoted(argument: &[u8]) -> Option<Vec<u8>> {
     let inside = argument.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
@@ -440,6 +447,25 @@ mod tests {
         let mut bytes = Vec::new();
         write_calls(&records, &mut bytes).unwrap();
         assert!(RecordedCalls::read(&bytes[..], "sample".to_string()).is_ok());
+    }
+
+    /// Sums of them overflowed, and a recording with such a number cannot be read.
+    #[test]
+    fn numbers_that_a_recording_cannot_hold_are_rejected() {
+        let text = br#"7 1.0 openat(AT_FDCWD</w>, "/f", O_RDWR|O_CREAT, 0600) = 3</f> <0.000001>
+7 1.1 write(3</f>, "x", 10) = 10 <18446744073.0>
+7 18446744073.0 write(3</f>, "x", 10) = 10
+7 1.2 pwrite64(3</f>, "x", 10, 9223372036854775000) = 10
+7 1.3 ftruncate(3</f>, 9223372036854775807) = 0
+7 1.4 fallocate(3</f>, 0, 9223372036854775807, 9223372036854775807) = 0
+7 1.5 fstat(3</f>, {st_mode=S_IFREG|0644, st_size=18446744073709551615, ...}) = 0
+7 1.6 fsync(3</f>) = 0
+"#;
+        let (records, summary) = read_calls(Box::new(&text[..])).unwrap();
+        assert_eq!((summary.rejected, records.len()), (6, 2), "{:?}", summary.first_rejected);
+        let mut bytes = Vec::new();
+        write_calls(&records, &mut bytes).unwrap();
+        assert!(RecordedCalls::read(&bytes[..], "large numbers".to_string()).is_ok());
     }
 
     #[test]

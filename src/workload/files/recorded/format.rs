@@ -11,7 +11,7 @@ pub const VERSION: u32 = 1;
 /// The longest name, in bytes.
 const LONGEST_NAME: u64 = 255;
 /// Offsets, lengths and times are less than this: sums of two do not overflow.
-const LARGEST: u64 = 1 << 62;
+pub(crate) const LARGEST: u64 = 1 << 62;
 /// The kind that ends a recording.
 const END: u8 = 0;
 /// The level of compression: calls repeat each other, and a mount must not wait for them.

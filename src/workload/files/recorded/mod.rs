@@ -69,7 +69,6 @@ pub struct RecordedBytes {
 pub struct RecordedCalls {
     name: String,
     records: Vec<Record>,
-    bytes: RecordedBytes,
 }
 
 impl RecordedCalls {
@@ -88,15 +87,13 @@ impl RecordedCalls {
 
     /// Reads the bytes of a recording.
     pub fn read(file: impl Read, name: String) -> Result<RecordedCalls, RecordingError> {
-        let records = read(file)?;
-        let plan = plan::Plan::of(&records);
-        let bytes = RecordedBytes { most: plan.most_bytes, written: plan.written_bytes };
-        Ok(RecordedCalls { name, records, bytes })
+        Ok(RecordedCalls { name, records: read(file)? })
     }
 
     /// The sizes of one replay.
     pub fn bytes(&self) -> RecordedBytes {
-        self.bytes
+        let plan = plan::Plan::of(&self.records);
+        RecordedBytes { most: plan.most_bytes, written: plan.written_bytes }
     }
 
     /// The workload: its first stage makes the files that existed before, the others repeat the calls.
