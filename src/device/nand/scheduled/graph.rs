@@ -2,6 +2,7 @@
 
 use crate::device::nand::geometry::EraseBlock;
 use crate::device::wait_log::Purpose;
+use crate::tables::prefetch;
 use crate::time::Time;
 
 /// No operation.
@@ -35,31 +36,42 @@ pub(super) enum Kind {
     Read,
     Program,
     Erase,
+    /// A read that becomes a program of another block when it is done.
+    Copy,
     /// Nothing: it is done when all that it waits for is.
     Sum,
 }
 
-/// An operation.
+/// An operation, in a line of the processor's cache.
 #[derive(Debug, Clone)]
+#[repr(align(64))]
 pub(super) struct Node {
-    pub kind: Kind,
-    pub purpose: Purpose,
-    pub block: EraseBlock,
-    /// The issuer, if waits are recorded.
-    pub asker: u32,
     /// The order of issue.
     pub number: u64,
     /// The instant from which on nothing but its turn in the block, its plane and its channel is waited for.
     pub asked: Time,
-    /// The instant at which it joined the queue of its plane.
-    pub entered: Time,
-    /// The number of operations and instants that it waits for.
+    /// The first that waits for its end: most have no other.
+    waiter: Option<Waiter>,
+    /// The others.
+    waiters: u32,
+    /// The number of operations and instants that it waits for; a copy, that its read waits for.
     missing: u32,
     uses: u32,
-    waiters: u32,
+    /// The plane that it needs.
+    pub plane: u32,
+    /// The block that it programs or erases.
+    pub block: EraseBlock,
     /// The next program or erase of the block.
     next_of_block: u32,
+    /// The issuer, if waits are recorded.
+    pub asker: u32,
+    pub kind: Kind,
+    pub purpose: Purpose,
+    /// False while an earlier program or erase of the block has not entered the queue of its plane.
+    has_turn: bool,
 }
+
+const _: () = assert!(size_of::<Node>() == 64);
 
 /// The waiters of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,20 +99,22 @@ pub(super) struct Graph {
 impl Graph {
     /// A new operation that waits for nothing.
     #[inline]
-    pub fn add(&mut self, kind: Kind, block: EraseBlock, purpose: Purpose) -> u32 {
+    pub fn add(&mut self, kind: Kind, plane: u32, block: EraseBlock, purpose: Purpose) -> u32 {
         self.issued += 1;
         let fresh = Node {
-            kind,
-            purpose,
-            block,
-            asker: 0,
             number: self.issued,
             asked: Time::ZERO,
-            entered: Time::ZERO,
+            waiter: None,
+            waiters: NONE,
             missing: 0,
             uses: 0,
-            waiters: NONE,
+            plane,
+            block,
             next_of_block: NONE,
+            asker: 0,
+            kind,
+            purpose,
+            has_turn: true,
         };
         match self.free_nodes.pop() {
             Some(node) => {
@@ -115,9 +129,20 @@ impl Graph {
         }
     }
 
+    /// A new sum of nothing.
+    pub fn add_sum(&mut self) -> u32 {
+        self.add(Kind::Sum, 0, EraseBlock(0), Purpose::Host)
+    }
+
     #[inline]
     pub fn node(&self, node: u32) -> &Node {
         &self.nodes[node as usize]
+    }
+
+    /// Prefetches an operation into the processor's cache.
+    #[inline]
+    pub fn prefetch(&self, node: u32) {
+        prefetch(&self.nodes, node as usize);
     }
 
     /// Notes who issued an operation.
@@ -125,6 +150,7 @@ impl Graph {
         self.nodes[node as usize].asker = asker;
     }
 
+    #[inline]
     pub fn moment(&self, node: u32) -> Moment {
         Moment::When(Handle { node, uses: self.nodes[node as usize].uses })
     }
@@ -154,41 +180,54 @@ impl Graph {
     }
 
     /// The request is done with the operation.
+    #[inline]
     pub fn watch(&mut self, node: u32, number: u64) {
         self.add_waiter(node, Waiter::Request(number));
     }
 
     #[inline]
     fn add_waiter(&mut self, node: u32, waiter: Waiter) {
-        let edge = Edge { waiter, next: self.nodes[node as usize].waiters };
-        let place = match self.free_edges.pop() {
-            Some(place) => {
-                self.edges[place as usize] = edge;
-                place
+        let place = &mut self.nodes[node as usize];
+        if place.waiter.is_none() {
+            place.waiter = Some(waiter);
+            return;
+        }
+        let edge = Edge { waiter, next: place.waiters };
+        place.waiters = match self.free_edges.pop() {
+            Some(free) => {
+                self.edges[free as usize] = edge;
+                free
             }
             None => {
                 self.edges.push(edge);
                 self.edges.len() as u32 - 1
             }
         };
-        self.nodes[node as usize].waiters = place;
     }
 
-    /// `node` is the program or erase of a block that is issued after `before`, which has not entered its queue.
+    /// `node` programs or erases a block after `before`, which has not entered its queue.
+    #[inline]
     pub fn follow(&mut self, before: u32, node: u32) {
         debug_assert_eq!(self.nodes[before as usize].next_of_block, NONE, "the last of a block has no next one");
         self.nodes[before as usize].next_of_block = node;
-        self.nodes[node as usize].missing += 1;
+        self.nodes[node as usize].has_turn = false;
     }
 
-    /// The next one of the block, which no longer waits for its turn; [`Graph::has_come`] follows.
-    pub fn take_next_of_block(&mut self, node: u32) -> u32 {
-        std::mem::replace(&mut self.nodes[node as usize].next_of_block, NONE)
+    /// Gives the turn in the block to the next one. Returns that, if it waited for nothing else.
+    #[inline]
+    pub fn give_turn(&mut self, node: u32) -> Option<u32> {
+        let next = std::mem::replace(&mut self.nodes[node as usize].next_of_block, NONE);
+        let place = self.nodes.get_mut(next as usize)?;
+        place.has_turn = true;
+        // A copy needs its turn when it has become a program.
+        (place.kind != Kind::Copy && place.missing == 0).then_some(next)
     }
 
     /// True if it waits for no operation.
+    #[inline]
     pub fn is_ready(&self, node: u32) -> bool {
-        self.nodes[node as usize].missing == 0
+        let node = &self.nodes[node as usize];
+        node.missing == 0 && (node.has_turn || node.kind == Kind::Copy)
     }
 
     /// The instant until which it waits, if that is still to come.
@@ -203,35 +242,33 @@ impl Graph {
         self.nodes[node as usize].missing += 1;
     }
 
-    /// One of the things that it waits for has come, which is no other operation's end. True if it was the last.
-    pub fn has_come(&mut self, node: u32) -> bool {
-        let missing = &mut self.nodes[node as usize].missing;
-        debug_assert!(*missing > 0, "what has come was waited for");
-        *missing -= 1;
-        *missing == 0
-    }
-
-    /// One of the operations that it waits for is done. True if it was the last thing that it waits for.
+    /// One of the things that it waits for has come. True if it was the last.
     #[inline]
-    pub fn dependency_done(&mut self, node: u32, now: Time) -> bool {
-        let asked = &mut self.nodes[node as usize].asked;
-        *asked = (*asked).max(now);
-        self.has_come(node)
+    pub fn has_come(&mut self, node: u32, now: Time) -> bool {
+        let place = &mut self.nodes[node as usize];
+        debug_assert!(place.missing > 0, "what has come was waited for");
+        place.missing -= 1;
+        place.asked = place.asked.max(now);
+        self.is_ready(node)
     }
 
-    /// It joins the queue of its plane.
+    /// The read of a copy is done, and its program needs `plane` from now on. True if it waits for no turn.
     #[inline]
-    pub fn enter(&mut self, node: u32, now: Time) {
-        self.nodes[node as usize].entered = now;
+    pub fn become_program(&mut self, node: u32, plane: u32, now: Time) -> bool {
+        let place = &mut self.nodes[node as usize];
+        debug_assert!(place.kind == Kind::Copy && place.missing == 0, "a copy has begun");
+        (place.kind, place.plane, place.asked) = (Kind::Program, plane, now);
+        place.has_turn
     }
 
-    /// The operation is done: its place is free, and its handle is that of something done. Returns the list of those who
-    /// wait for it, for [`Graph::next_waiter`].
-    pub fn release(&mut self, node: u32) -> u32 {
+    /// The operation is done: its place is free, and its handle is that of something done. Returns the first who waits for
+    /// it, and the list of the others, for [`Graph::next_waiter`].
+    #[inline]
+    pub fn release(&mut self, node: u32) -> (Option<Waiter>, u32) {
         let place = &mut self.nodes[node as usize];
         place.uses = place.uses.wrapping_add(1);
         self.free_nodes.push(node);
-        std::mem::replace(&mut place.waiters, NONE)
+        (place.waiter, place.waiters)
     }
 
     /// Takes the next of a list of waiters.
@@ -247,6 +284,7 @@ impl Graph {
     }
 
     /// The later of both moments. A sum that nobody waits for yet is extended.
+    #[inline]
     pub fn later(&mut self, sum: Moment, other: Moment, now: Time) -> Moment {
         let (sum, other) = (self.current(sum, now), self.current(other, now));
         match (sum, other) {
@@ -257,7 +295,7 @@ impl Graph {
                 Moment::When(handle)
             }
             (one, other) => {
-                let node = self.add(Kind::Sum, EraseBlock(0), Purpose::Host);
+                let node = self.add_sum();
                 self.wait_for(node, one, now);
                 self.wait_for(node, other, now);
                 self.moment(node)
@@ -265,8 +303,9 @@ impl Graph {
         }
     }
 
+    #[inline]
     fn is_open_sum(&self, node: u32) -> bool {
         let node = &self.nodes[node as usize];
-        node.kind == Kind::Sum && node.waiters == NONE
+        node.kind == Kind::Sum && node.waiter.is_none()
     }
 }

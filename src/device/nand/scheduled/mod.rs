@@ -10,10 +10,12 @@
 //!
 //! | file | role |
 //! |---|---|
-//! | `mod.rs` | the model: events, planes, channels |
+//! | `mod.rs` | the model: planes and channels |
+//! | `events` | what happens next |
 //! | `graph` | the operations that are under way, and who waits for them |
 //! | `waits` | records what operations waited for |
 
+mod events;
 mod graph;
 mod waits;
 
@@ -23,9 +25,9 @@ use super::geometry::{EraseBlock, Geometry};
 use super::timing::{Latencies, Places, Telling, Timing};
 use crate::device::wait_log::{Purpose, WaitLog};
 use crate::time::Time;
+use events::{After, Event, Events};
 use graph::{Graph, Kind, NONE, Waiter};
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::VecDeque;
 use waits::RecordedWaits;
 
 /// The work of a plane.
@@ -47,6 +49,10 @@ struct Plane {
     current: u32,
     /// The operations that can begin.
     queue: VecDeque<u32>,
+    /// When the last one joined the queue, how many did at that instant, and the number of the last of these.
+    joined_at: Time,
+    joined_then: usize,
+    last_joined: u64,
     channel: u32,
 }
 
@@ -60,15 +66,12 @@ struct Channel {
     queue: VecDeque<(Time, u32)>,
 }
 
-/// An event: the instant, and what happens.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Event {
-    /// A plane's stage ends.
-    Plane(u32),
-    /// A channel is free.
-    Channel(u32),
-    /// The instant that an operation waits for has come.
-    Operation(u32),
+impl Channel {
+    /// True if it transfers nothing, and nobody waits for it.
+    #[inline]
+    fn is_free(&self, now: Time) -> bool {
+        self.until <= now && self.queue.is_empty()
+    }
 }
 
 /// The model with queues.
@@ -81,7 +84,7 @@ pub struct Scheduled {
     graph: Graph,
     /// The last program or erase of each block, until it can begin.
     last_of_block: Vec<u32>,
-    events: BinaryHeap<Reverse<(Time, Event)>>,
+    events: Events,
     /// Up to when all has happened.
     now: Time,
     /// Watched requests that are done, and not told, in order.
@@ -100,6 +103,9 @@ impl Scheduled {
             stage: Stage::Idle,
             current: NONE,
             queue: VecDeque::new(),
+            joined_at: Time::ZERO,
+            joined_then: 0,
+            last_joined: 0,
             channel: geometry.channel_of(unit),
         };
         Scheduled {
@@ -109,7 +115,7 @@ impl Scheduled {
             graph: Graph::default(),
             last_of_block: vec![NONE; places.blocks()],
             places,
-            events: BinaryHeap::new(),
+            events: Events::new(),
             now: Time::ZERO,
             done: VecDeque::new(),
             idle_planes: Vec::new(),
@@ -118,32 +124,21 @@ impl Scheduled {
         }
     }
 
-    fn expect(&mut self, at: Time, event: Event) {
+    #[inline]
+    fn expect(&mut self, after: After, at: Time, event: Event) {
         debug_assert!(at >= self.now, "an event at {at:?} is not before {:?}", self.now);
-        self.events.push(Reverse((at, event)));
+        self.events.expect(after, at, event);
     }
 
-    /// The time of the next event.
-    fn next_event(&self) -> Option<Time> {
-        self.events.peek().map(|Reverse((at, _))| *at)
-    }
-
-    /// All that happens at the next instant at which something does.
-    fn step(&mut self) {
-        let Some(at) = self.next_event() else { return };
+    /// All that happens at the instant of the next event.
+    fn step(&mut self, at: Time) {
         self.now = at;
-        while let Some(Reverse((time, event))) = self.events.peek().copied()
-            && time == at
-        {
-            self.events.pop();
+        while let Some(event) = self.events.take(at) {
             match event {
                 Event::Plane(plane) => self.end_stage(plane),
-                Event::Channel(channel) => {
-                    self.channels[channel as usize].is_awaited = false;
-                    self.idle_channels.push(channel);
-                }
+                Event::Channel(channel) => self.free(channel),
                 Event::Operation(node) => {
-                    if self.graph.has_come(node) {
+                    if self.graph.has_come(node, at) {
                         self.can_begin(node);
                     }
                 }
@@ -153,9 +148,10 @@ impl Scheduled {
     }
 
     /// All that happens up to `until`.
+    #[inline]
     fn run(&mut self, until: Time) {
-        while self.next_event().is_some_and(|at| at <= until) {
-            self.step();
+        while let Some(at) = self.events.next().filter(|at| *at <= until) {
+            self.step(at);
         }
     }
 
@@ -165,14 +161,35 @@ impl Scheduled {
             Stage::Reading => self.ask_for_channel(number),
             Stage::Ending => {
                 plane.stage = Stage::Idle;
-                let node = std::mem::replace(&mut plane.current, NONE);
+                let (node, channel) = (std::mem::replace(&mut plane.current, NONE), plane.channel);
                 self.idle_planes.push(number);
                 if let Some(waits) = &mut self.waits {
                     waits.end(number, self.graph.node(node), self.now);
                 }
-                self.complete(node);
+                let kind = self.graph.node(node).kind;
+                if matches!(kind, Kind::Read | Kind::Copy) {
+                    self.free(channel);
+                }
+                if kind == Kind::Copy { self.end_read_of_copy(node) } else { self.complete(node) }
             }
             Stage::Idle | Stage::Ready => unreachable!("plane {number} expects no event while {:?}", plane.stage),
+        }
+    }
+
+    /// The transfer of a channel has ended.
+    fn free(&mut self, number: u32) {
+        let channel = &mut self.channels[number as usize];
+        channel.is_awaited = false;
+        if !channel.queue.is_empty() {
+            self.idle_channels.push(number);
+        }
+    }
+
+    /// A copy needs the plane of its program from now on.
+    fn end_read_of_copy(&mut self, node: u32) {
+        let plane = self.places.of(self.graph.node(node).block).plane;
+        if self.graph.become_program(node, plane, self.now) {
+            self.enter(node);
         }
     }
 
@@ -182,27 +199,39 @@ impl Scheduled {
         let plane = &mut self.planes[number as usize];
         plane.stage = Stage::Ready;
         let (channel, issued) = (plane.channel, self.graph.node(plane.current).number);
-        let queue = &mut self.channels[channel as usize].queue;
+        let Channel { until, is_awaited, queue } = &mut self.channels[channel as usize];
         let (planes, graph, now) = (&self.planes, &self.graph, self.now);
-        let is_later =
-            |&(since, other): &(Time, u32)| since == now && graph.node(planes[other as usize].current).number > issued;
-        let place = queue.len() - queue.iter().rev().take_while(|waiting| is_later(waiting)).count();
-        queue.insert(place, (now, number));
-        self.idle_channels.push(channel);
+        match queue.back() {
+            Some((since, _)) if *since == now => {
+                let is_later = |&&(since, other): &&(Time, u32)| {
+                    since == now && graph.node(planes[other as usize].current).number > issued
+                };
+                let later = queue.iter().rev().take_while(is_later).count();
+                queue.insert(queue.len() - later, (now, number));
+            }
+            _ => queue.push_back((now, number)),
+        }
+        if *until <= now {
+            self.idle_channels.push(channel);
+        } else if !std::mem::replace(is_awaited, true) {
+            let until = *until;
+            self.expect(After::Wait, until, Event::Channel(channel));
+        }
     }
 
     /// The operation is done: tells those who wait for it.
     fn complete(&mut self, node: u32) {
-        let mut waiters = self.graph.release(node);
-        while let Some(waiter) = self.graph.next_waiter(&mut waiters) {
-            match waiter {
+        let (mut waiter, mut others) = self.graph.release(node);
+        while let Some(one) = waiter {
+            match one {
                 Waiter::Request(number) => self.tell(number),
                 Waiter::Node(node) => {
-                    if self.graph.dependency_done(node, self.now) {
+                    if self.graph.has_come(node, self.now) {
                         self.can_begin(node);
                     }
                 }
             }
+            waiter = self.graph.next_waiter(&mut others);
         }
     }
 
@@ -211,46 +240,52 @@ impl Scheduled {
         self.done.insert(self.done.len() - later, (self.now, number));
     }
 
-    /// Nothing that the operation waits for is left.
+    /// Nothing that the operation waits for is left, but perhaps an instant.
     fn can_begin(&mut self, node: u32) {
-        let Some(earliest) = self.graph.waits_until(node, self.now) else { return self.enter(node) };
-        self.graph.wait_for_instant(node);
-        self.expect(earliest, Event::Operation(node));
+        match self.graph.waits_until(node, self.now) {
+            None => self.enter(node),
+            Some(earliest) => {
+                self.graph.wait_for_instant(node);
+                self.expect(After::Wait, earliest, Event::Operation(node));
+            }
+        }
     }
 
     /// Puts an operation in the queue of its plane, and gives its turn in the block to the next one.
     fn enter(&mut self, node: u32) {
-        if self.graph.node(node).kind == Kind::Sum {
-            return self.complete(node);
+        let (kind, block) = (self.graph.node(node).kind, self.graph.node(node).block);
+        match kind {
+            Kind::Sum => return self.complete(node),
+            Kind::Read | Kind::Copy => return self.join(node),
+            Kind::Program | Kind::Erase => self.join(node),
         }
-        let mut node = node;
-        loop {
-            let (block, number) = (self.graph.node(node).block, self.graph.node(node).number);
-            let plane = self.places.of(block).plane;
-            self.graph.enter(node, self.now);
-            let graph = &self.graph;
-            let queue = &mut self.planes[plane as usize].queue;
-            let is_later = |&other: &u32| {
-                let other = graph.node(other);
-                other.entered == self.now && other.number > number
-            };
-            let place = queue.len() - queue.iter().rev().take_while(|other| is_later(other)).count();
-            queue.insert(place, node);
-            self.idle_planes.push(plane);
-            let last = &mut self.last_of_block[block.index()];
-            if *last == node {
-                *last = NONE;
-            }
-            // The next one of the block may only have waited for its turn.
-            let next = self.graph.take_next_of_block(node);
-            if next == NONE || !self.graph.has_come(next) {
-                return;
-            }
-            if let Some(earliest) = self.graph.waits_until(next, self.now) {
-                self.graph.wait_for_instant(next);
-                return self.expect(earliest, Event::Operation(next));
-            }
-            node = next;
+        let last = &mut self.last_of_block[block.index()];
+        if *last == node {
+            *last = NONE;
+        } else if let Some(next) = self.graph.give_turn(node) {
+            self.can_begin(next);
+        }
+    }
+
+    /// Puts an operation in the queue of its plane. Those that join at the same instant keep the order of issue.
+    fn join(&mut self, node: u32) {
+        let graph = &self.graph;
+        let (number, issued) = (graph.node(node).plane, graph.node(node).number);
+        let plane = &mut self.planes[number as usize];
+        if plane.joined_at < self.now {
+            (plane.joined_at, plane.joined_then, plane.last_joined) = (self.now, 0, 0);
+        }
+        if plane.last_joined <= issued {
+            plane.last_joined = issued;
+            plane.queue.push_back(node);
+        } else {
+            let is_later = |other: &&u32| graph.node(**other).number > issued;
+            let later = plane.queue.iter().rev().take(plane.joined_then).take_while(is_later).count();
+            plane.queue.insert(plane.queue.len() - later, node);
+        }
+        plane.joined_then += 1;
+        if plane.stage == Stage::Idle {
+            self.idle_planes.push(number);
         }
     }
 
@@ -260,7 +295,7 @@ impl Scheduled {
             self.begin(number);
         }
         while let Some(number) = self.idle_channels.pop() {
-            self.transfer(number);
+            self.serve(number);
         }
     }
 
@@ -271,52 +306,68 @@ impl Scheduled {
         }
         let Some(node) = plane.queue.pop_front() else { return };
         plane.current = node;
+        let channel = plane.channel;
+        if let Some(next) = plane.queue.front() {
+            self.graph.prefetch(*next);
+        }
         if let Some(waits) = &mut self.waits {
             waits.begin(number, self.graph.node(node), self.now);
         }
         match self.graph.node(node).kind {
-            Kind::Read => {
+            Kind::Read | Kind::Copy => {
                 plane.stage = Stage::Reading;
-                self.expect(self.now + self.latencies.read_ns, Event::Plane(number));
+                self.expect(After::Read, self.now + self.latencies.read_ns, Event::Plane(number));
+            }
+            // Whoever else begins now may have been issued before it.
+            Kind::Program if self.idle_planes.is_empty() && self.channels[channel as usize].is_free(self.now) => {
+                self.transfer((number, channel), self.now);
             }
             Kind::Program => self.ask_for_channel(number),
             Kind::Erase => {
                 plane.stage = Stage::Ending;
-                self.expect(self.now + self.latencies.erase_ns, Event::Plane(number));
+                self.expect(After::Erase, self.now + self.latencies.erase_ns, Event::Plane(number));
             }
             Kind::Sum => unreachable!("a sum needs no plane"),
         }
     }
 
-    /// The channel goes to the plane that is ready first.
-    fn transfer(&mut self, number: u32) {
+    /// A channel that is free goes to the plane that is ready first.
+    fn serve(&mut self, number: u32) {
         let channel = &mut self.channels[number as usize];
-        if channel.queue.is_empty() {
-            return;
+        if channel.until <= self.now
+            && let Some((since, plane)) = channel.queue.pop_front()
+        {
+            self.transfer((plane, number), since);
         }
-        if channel.until <= self.now {
-            let (since, plane) = channel.queue.pop_front().expect("somebody is ready");
-            channel.until = self.now + self.latencies.transfer_ns;
-            let until = channel.until;
-            let node = self.planes[plane as usize].current;
-            self.planes[plane as usize].stage = Stage::Ending;
-            if let Some(waits) = &mut self.waits {
-                waits.transfer((plane, number), self.graph.node(node), (since, self.now));
+    }
+
+    /// A plane that needs its channel since that instant has it from now on.
+    fn transfer(&mut self, (plane, number): (u32, u32), since: Time) {
+        let until = self.now + self.latencies.transfer_ns;
+        let node = self.planes[plane as usize].current;
+        self.planes[plane as usize].stage = Stage::Ending;
+        if let Some(waits) = &mut self.waits {
+            waits.transfer((plane, number), self.graph.node(node), (since, self.now));
+        }
+        self.channels[number as usize].until = until;
+        let channel = &mut self.channels[number as usize];
+        if self.graph.node(node).kind == Kind::Program {
+            let is_awaited = !channel.queue.is_empty();
+            channel.is_awaited = is_awaited;
+            self.expect(After::Program, until + self.latencies.program_ns, Event::Plane(plane));
+            if is_awaited {
+                self.expect(After::Wait, until, Event::Channel(number));
             }
-            let programs = if self.graph.node(node).kind == Kind::Program { self.latencies.program_ns } else { 0 };
-            self.expect(until + programs, Event::Plane(plane));
-        }
-        let channel = &mut self.channels[number as usize];
-        if !channel.queue.is_empty() && !channel.is_awaited {
+        } else {
+            // The end of a read is that of its transfer.
             channel.is_awaited = true;
-            let until = channel.until;
-            self.expect(until, Event::Channel(number));
+            self.expect(After::Transfer, until, Event::Plane(plane));
         }
     }
 
     /// Issues an operation.
-    fn issue(&mut self, kind: Kind, block: EraseBlock, purpose: Purpose, at: Moment) -> Moment {
-        let node = self.graph.add(kind, block, purpose);
+    fn issue(&mut self, kind: Kind, plane: u32, block: EraseBlock, purpose: Purpose, at: Moment) -> Moment {
+        let node = self.graph.add(kind, plane, block, purpose);
         if let Some(waits) = &self.waits {
             self.graph.set_asker(node, waits.asker());
         }
@@ -356,22 +407,25 @@ impl Timing for Scheduled {
         loop {
             match self.graph.current(moment, self.now) {
                 Moment::At(at) => return (at <= until).then_some(at),
-                Moment::When(_) if self.next_event()? <= until => self.step(),
-                Moment::When(_) => return None,
+                Moment::When(_) => self.step(self.events.next().filter(|at| *at <= until)?),
             }
         }
     }
 
     fn read(&mut self, block: EraseBlock, purpose: Purpose, at: Moment) -> Moment {
-        self.issue(Kind::Read, block, purpose, at)
+        self.issue(Kind::Read, self.places.of(block).plane, block, purpose, at)
     }
 
     fn program(&mut self, block: EraseBlock, purpose: Purpose, at: Moment) -> Moment {
-        self.issue(Kind::Program, block, purpose, at)
+        self.issue(Kind::Program, self.places.of(block).plane, block, purpose, at)
+    }
+
+    fn copy(&mut self, source: EraseBlock, target: EraseBlock, purpose: Purpose, at: Moment) -> Moment {
+        self.issue(Kind::Copy, self.places.of(source).plane, target, purpose, at)
     }
 
     fn erase(&mut self, block: EraseBlock, at: Moment) -> Moment {
-        self.issue(Kind::Erase, block, Purpose::Collection, at)
+        self.issue(Kind::Erase, self.places.of(block).plane, block, Purpose::Collection, at)
     }
 }
 
@@ -380,7 +434,7 @@ impl Telling for Scheduled {
         match self.graph.current(moment, self.now) {
             Moment::At(at) if at <= self.now => self.tell(number),
             Moment::At(at) => {
-                let node = self.graph.add(Kind::Sum, EraseBlock(0), Purpose::Host);
+                let node = self.graph.add_sum();
                 self.graph.wait_for(node, Moment::At(at), self.now);
                 self.graph.watch(node, number);
                 self.can_begin(node);
@@ -397,10 +451,7 @@ impl Telling for Scheduled {
                 self.done.pop_front();
                 return Some((number, at));
             }
-            if self.next_event()? > until {
-                return None;
-            }
-            self.step();
+            self.step(self.events.next().filter(|at| *at <= until)?);
         }
     }
 }

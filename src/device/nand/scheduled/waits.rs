@@ -60,7 +60,7 @@ impl RecordedWaits {
         let serviced = |service_ns| Waits { service_ns, ..waits };
         let record = |times, waits| self.log.record_of(node.asker, purpose, times, waits);
         match node.kind {
-            Kind::Read => record((node.asked, now), serviced(read_ns + transfer_ns)),
+            Kind::Read | Kind::Copy => record((node.asked, now), serviced(read_ns + transfer_ns)),
             Kind::Program => {
                 let loaded = self.loaded[plane as usize];
                 record((node.asked, loaded), serviced(transfer_ns));
