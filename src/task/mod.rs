@@ -59,6 +59,14 @@ impl<'run> Task<'run> {
         Task { now: Cell::new(at), simulated: Some(Simulated { costs, turns }) }
     }
 
+    /// Another thread of the same run, whose work begins at `at` and costs CPU time by the same table. It has no place among
+    /// the tasks of the run: it may ask devices, and enters no gate.
+    pub fn beside(&self, at: Time) -> Task<'run> {
+        let simulated = self.simulated.as_ref();
+        let simulated = simulated.map(|Simulated { costs, .. }| Simulated { costs, turns: &Alone });
+        Task { now: Cell::new(at), simulated }
+    }
+
     /// The instant up to which it has worked.
     pub fn now(&self) -> Time {
         self.now.get()

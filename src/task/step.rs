@@ -29,11 +29,15 @@ pub enum Step {
     BlockStored,
     /// An atomic addition to a line that another core has just changed.
     LineShared,
+    /// A request handed to a device, and its completion taken. The device's own time is not part of it, and not the copy.
+    RequestServed,
+    /// A thread that sleeps is woken by another, and runs.
+    ThreadWoken,
 }
 
 impl Step {
     /// All of them, with the names that a table gives them.
-    pub const NAMES: [(&'static str, Step); 11] = [
+    pub const NAMES: [(&'static str, Step); 13] = [
         ("call", Step::Call),
         ("name-looked-up", Step::NameLookedUp),
         ("inode-read", Step::InodeRead),
@@ -45,12 +49,20 @@ impl Step {
         ("log-written", Step::LogWritten),
         ("block-stored", Step::BlockStored),
         ("line-shared", Step::LineShared),
+        ("request-served", Step::RequestServed),
+        ("thread-woken", Step::ThreadWoken),
     ];
 
     /// True if only a file system that stores on a device takes this step.
     pub fn is_of_storage(self) -> bool {
         match self {
-            Step::BlockSummed | Step::LogRecord | Step::LogWritten | Step::BlockStored | Step::LineShared => true,
+            Step::BlockSummed
+            | Step::LogRecord
+            | Step::LogWritten
+            | Step::BlockStored
+            | Step::LineShared
+            | Step::RequestServed
+            | Step::ThreadWoken => true,
             Step::Call
             | Step::NameLookedUp
             | Step::InodeRead
@@ -70,8 +82,9 @@ pub struct Costs {
 impl Costs {
     /// The table that `flashpath calibrate --rounds 101` measured on the machine of [`CpuTable::MEASURED_ON`]: medians of
     /// five runs of a release build, 22 November 2026. `block-summed` and `block-stored` are of 23 November, since checksums and
-    /// stores to memory became faster: `docs/threads.md` says how they were measured, and why `line-shared` is 130.
-    pub const MEASURED: Costs = Costs { ns: [12, 97, 16, 34, 281, 68, 54, 70, 975, 221, 130] };
+    /// stores to memory became faster, and `request-served` and `thread-woken` of 27 November: `docs/threads.md` says how they were
+    /// measured, and why `line-shared` is 130.
+    pub const MEASURED: Costs = Costs { ns: [12, 97, 16, 34, 281, 68, 54, 70, 975, 221, 130, 740, 4_940] };
 
     /// No CPU time at all.
     pub const fn none() -> Costs {

@@ -113,11 +113,13 @@ fn options_that_contradict_the_devices_are_refused() {
     let images = [&volume, &region];
     let inline = text(&volume, &region, ":journal=inline");
     refused(&inline, &images, &["journal=inline, and memory for a journal", "leave one of them out"]);
-    for option in ["partitions=2", "hash=modulo", "scheme=paper", "checkpointers=1", "renew=on"] {
+    for option in ["partitions=2", "hash=modulo", "scheme=paper", "slots=locked", "renew=on"] {
         let alone = format!("ext:{option}/conv:image={}", volume.text());
         let name = option.split('=').next().unwrap();
         refused(&alone, &images, &[name, "add its memory, such as +nvm:image=FILE"]);
     }
+    let threaded = text(&volume, &region, ":commit-thread=on");
+    refused(&threaded, &images, &["commit-thread=on is of a journal on a device", "leave it out"]);
     let none = format!("ext:journal=nvm/conv:image={}", volume.text());
     refused(&none, &images, &["journal=nvm needs its memory as the second device"]);
     let blocks = format!("ext:journal=nvm/conv:image={}+conv:image={}", volume.text(), region.text());

@@ -8,7 +8,7 @@ use super::error::OpenExtError;
 use crate::crc;
 use crate::device::{Account, BlockDevice, DeviceError, Lba, Medium, Monitor, Nvm, STAMP_BYTES};
 use crate::label::{Cause, Content, Label, Tally};
-use crate::task::{Gate, Task};
+use crate::task::{Gate, Step, Task};
 use crate::time::Time;
 use crate::units::BLOCK_BYTES;
 use std::ops::Range;
@@ -66,6 +66,7 @@ impl Below {
 /// Makes all writes to these devices durable that were answered before. Those that work side by side flush so.
 pub fn flush_all(task: &Task<'_>, devices: &[&Media]) -> Result<(), DeviceError> {
     let writes: Vec<u64> = devices.iter().map(|media| media.writes.load(Ordering::SeqCst)).collect();
+    task.spend(Step::RequestServed, devices.len() as u64);
     task.ask(|at| -> Result<Time, DeviceError> {
         devices.iter().try_fold(at, |done, media| Ok(done.max(media.device.flush(at)?)))
     })?;
@@ -160,6 +161,7 @@ impl Media {
 
     /// Reads blocks from `first` on, of [`width`](Media::width) bytes each.
     pub fn read(&self, task: &Task<'_>, first: u64, buffer: &mut [u8]) -> Result<(), DeviceError> {
+        task.spend(Step::RequestServed, 1);
         if self.holds_stamps {
             self.read_blocks.fetch_add((buffer.len() / STAMP_BYTES) as u64, Ordering::Relaxed);
             return task.ask(|at| self.device.read(Lba(first), buffer, at));
@@ -245,7 +247,9 @@ impl Media {
             return runs.iter().try_for_each(|run| self.write(task, run.first, &run.bytes, run.label));
         }
         for run in runs {
-            self.tally(|sent| sent.add(run.label, (run.bytes.len() / self.device.block_width()) as u64));
+            let blocks = (run.bytes.len() / self.device.block_width()) as u64;
+            self.tally(|sent| sent.add(run.label, blocks));
+            self.spend(task, blocks);
         }
         let written = task.ask(|at| -> Result<Time, DeviceError> {
             let write = |run: &Run| self.device.write(Lba(run.first), &run.bytes, run.label, at);
@@ -258,7 +262,16 @@ impl Media {
     fn send(&self, task: &Task<'_>, unit: u64, bytes: &[u8], label: Label) -> Result<(), DeviceError> {
         let width = if self.holds_stamps { STAMP_BYTES } else { UNIT };
         self.tally(|sent| sent.add(label, (bytes.len() / width) as u64));
+        self.spend(task, (bytes.len() / width) as u64);
         task.ask(|at| self.device.write(Lba(unit), bytes, label, at))
+    }
+
+    /// Spends the CPU time of a request for so many blocks. A device without times is memory, to which a processor copies.
+    fn spend(&self, task: &Task<'_>, blocks: u64) {
+        task.spend(Step::RequestServed, 1);
+        if !self.is_timed() {
+            task.spend(Step::BlockCopied, blocks);
+        }
     }
 
     /// Makes all writes durable that were answered before.

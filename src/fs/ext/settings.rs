@@ -1,6 +1,6 @@
 //! The options of `ext`.
 
-use super::journal::{Hash, NvmOptions, Scheme};
+use super::journal::{Checkpointing, Hash, NvmOptions, Scheme, Slots};
 use crate::expression::{Choice, ExpressionError, Kind, OptionKind, Settings, Term, Values, words};
 
 /// Blocks of the smallest log.
@@ -79,6 +79,24 @@ pub static KIND: Kind = Kind {
             about: "where the journal is (not set: on the second device, or inline if there is none)",
         },
         OptionKind {
+            name: "checkpoint-batch",
+            values: Values::Count(1, 65_536),
+            default: "64",
+            about: "blocks that a checkpoint thread writes home at once, at most (jbd2: 64)",
+        },
+        OptionKind {
+            name: "checkpointers",
+            values: Values::Count(1, 64),
+            default: "",
+            about: "threads of a checkpoint (not set: one; of journal=nvm one for each partition)",
+        },
+        OptionKind {
+            name: "commit-thread",
+            values: Values::Switch,
+            default: "off",
+            about: "a thread of its own commits, as jbd2's does, and who needs a commit waits for it; not of journal=nvm",
+        },
+        OptionKind {
             name: "kept",
             values: Values::Size(1 << 20, 1 << 40),
             default: "",
@@ -103,10 +121,10 @@ pub static KIND: Kind = Kind {
             about: "journal=nvm: how commits and checkpoints proceed",
         },
         OptionKind {
-            name: "checkpointers",
-            values: Values::Count(1, 64),
-            default: "",
-            about: "journal=nvm: threads of a checkpoint (not set: one for each partition)",
+            name: "slots",
+            values: Values::Choice(words::<Slots>),
+            default: "atomic",
+            about: "journal=nvm: how a handle takes and fills its slots",
         },
         OptionKind {
             name: "renew",
@@ -141,7 +159,7 @@ impl Choice for JournalKind {
 }
 
 /// The options of a journal in non-volatile memory.
-const OF_NVM: [&str; 5] = ["partitions", "hash", "scheme", "checkpointers", "renew"];
+const OF_NVM: [&str; 5] = ["partitions", "hash", "scheme", "slots", "renew"];
 
 /// What the journal does with the bytes of files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -191,6 +209,10 @@ pub struct ExtSettings {
     pub journal_bytes: Option<u64>,
     /// The place of the journal; `None` if the devices say so.
     pub journal: Option<JournalKind>,
+    /// The way of checkpoints.
+    pub checkpointing: Checkpointing,
+    /// A thread of its own commits to a log.
+    pub has_commit_thread: bool,
     /// Those of a journal in non-volatile memory.
     pub nvm: NvmOptions,
     /// `data=` was not given: a journal in non-volatile memory takes the bytes of files, too.
@@ -217,17 +239,27 @@ impl ExtSettings {
             let message = "kept= is of a journal that a monitor keeps".to_string();
             return Err(settings.error("kept", message, "leave it out, or take journal=vmm".to_string()));
         }
+        let has_commit_thread = settings.switch("commit-thread");
+        if has_commit_thread && journal == Some(JournalKind::Nvm) {
+            let message = "a journal in non-volatile memory has no commit thread".to_string();
+            return Err(settings.error("commit-thread", message, "leave it out".to_string()));
+        }
         let is_of_nvm = of_nvm.is_some() || journal == Some(JournalKind::Nvm);
         let count = |option| settings.is_set(option).then(|| settings.count(option) as u32);
         Ok(ExtSettings {
             journal,
             is_data_open: !settings.is_given("data"),
             of_nvm,
+            checkpointing: Checkpointing {
+                batch: settings.count("checkpoint-batch") as usize,
+                threads: count("checkpointers"),
+            },
+            has_commit_thread,
             nvm: NvmOptions {
                 partitions: count("partitions"),
                 hash: settings.is_set("hash").then(|| settings.choice::<Hash>("hash")),
                 scheme: settings.choice::<Scheme>("scheme"),
-                checkpointers: count("checkpointers"),
+                slots: settings.choice::<Slots>("slots"),
                 renews: settings.switch("renew"),
             },
             data: settings.choice::<DataMode>("data"),

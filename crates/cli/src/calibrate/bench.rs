@@ -3,7 +3,7 @@
 //! The calls are those of `fs::volume::steps`, each with one step that the calls before it do not have. So a step is the
 //! time of a call beyond that of its other steps, and a simulated call takes what the same call takes here.
 
-use super::memory::{Ring, line_shared};
+use super::memory::{MemoryFile, Ring, line_shared, thread_woken};
 use flashpath::device::{BlockDevice, Lba};
 use flashpath::fs::Durable;
 use flashpath::fs::station::{Access, Mounting};
@@ -52,6 +52,10 @@ pub fn how(step: Step) -> &'static str {
         Step::LineShared => {
             "an atomic addition to each of 64 lines that a thread on another core has just changed, over 64"
         }
+        Step::RequestServed => "a write of 4 KiB to a file in memory, beyond the copy",
+        Step::ThreadWoken => {
+            "half of the time in which two threads on one core wake each other, each asleep until then"
+        }
     }
 }
 
@@ -65,6 +69,8 @@ pub struct Bench {
     device: Box<dyn BlockDevice>,
     /// Memory as that of a journal.
     ring: Ring,
+    /// A file as the device of a journal in memory.
+    memory_file: MemoryFile,
     /// A file with 64 buffered blocks.
     file: InodeNumber,
     /// A file of `logged`.
@@ -108,7 +114,18 @@ impl Bench {
         let device = open_device(&Path::read(DEVICE).expect("it is a device"), Payload::Bytes, 1);
         let device = device.expect("memory holds a device");
         let (from, to) = (vec![1; COPIED], vec![0; COPIED]);
-        let bench = Bench { volume, logged, device, ring: Ring::new(), file, written, from, to, copied: 0 };
+        let bench = Bench {
+            volume,
+            logged,
+            device,
+            ring: Ring::new(),
+            memory_file: MemoryFile::new(),
+            file,
+            written,
+            from,
+            to,
+            copied: 0,
+        };
         bench.touch_memory()?;
         Ok(bench)
     }
@@ -132,7 +149,7 @@ impl Bench {
         };
         let call = set(Step::Call, self.call()?);
         let read = set(Step::InodeRead, self.attributes()? - call);
-        set(Step::BlockCopied, self.copy());
+        let copied = set(Step::BlockCopied, self.copy());
         let summed = set(Step::BlockSummed, self.sum());
         let name = set(Step::NameLookedUp, self.lookup()? - call - read);
         let changed = set(Step::InodeChanged, self.change()? - call);
@@ -142,6 +159,8 @@ impl Bench {
         set(Step::LogWritten, sync - call - read - summed - self.device()?);
         set(Step::BlockStored, self.store());
         set(Step::LineShared, line_shared());
+        set(Step::RequestServed, self.write_memory_file() - copied);
+        set(Step::ThreadWoken, thread_woken());
         Ok(round)
     }
 
@@ -187,6 +206,15 @@ impl Bench {
             Ok(())
         };
         each(store).expect("a store cannot fail")
+    }
+
+    fn write_memory_file(&mut self) -> f64 {
+        let Bench { memory_file, from, .. } = self;
+        let write = || {
+            memory_file.write(&from[..BLOCK]);
+            Ok(())
+        };
+        each(write).expect("memory takes writes")
     }
 
     fn read_run(&mut self) -> Result<f64, VolumeError> {

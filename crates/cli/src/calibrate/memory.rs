@@ -1,12 +1,16 @@
-//! Stores to memory as that of a journal, and lines that two cores share.
+//! Memory as that of a journal, a file in memory, lines that two cores share, and threads that wake each other.
 
 use flashpath::device::Nvm;
 use flashpath::device::nvm::{LINE_BYTES, Mapped, Persist};
 use flashpath::units::BLOCK_BYTES;
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::unistd::Pid;
+use std::fs::File;
 use std::hint::spin_loop;
+use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 /// Bytes of the memory: more than the caches of a core have, as a journal.
@@ -46,6 +50,30 @@ impl Ring {
     }
 }
 
+/// A file in memory, as the device of a journal that is in memory.
+pub struct MemoryFile {
+    file: File,
+    at: u64,
+}
+
+impl MemoryFile {
+    /// A file of which every page is in memory.
+    pub fn new() -> MemoryFile {
+        let file = memfd_create(c"journal", MFdFlags::MFD_CLOEXEC).expect("the system has files in memory");
+        let mut memory_file = MemoryFile { file: File::from(file), at: 0 };
+        for _ in (0..RING_BYTES).step_by(BLOCK_BYTES as usize) {
+            memory_file.write(&[1; BLOCK_BYTES as usize]);
+        }
+        memory_file
+    }
+
+    /// Writes a block behind the one before.
+    pub fn write(&mut self, block: &[u8]) {
+        self.file.write_all_at(block, self.at).expect("memory takes writes");
+        self.at = (self.at + BLOCK_BYTES) % RING_BYTES;
+    }
+}
+
 /// Lines that the threads change in turn: a batch of so few is seldom interrupted.
 const SHARED: usize = 64;
 /// The distance of a line to the next one in their order; it has no divisor in common with their number.
@@ -78,13 +106,71 @@ fn pin(processor: Option<usize>) {
     }
 }
 
-/// The nanoseconds of an addition to a line that another core has just changed: the median of some batches, since either
-/// thread may be interrupted. With one processor it is that of an addition to a line that no other core has.
-pub fn line_shared() -> f64 {
+/// Two processors on which this thread may run, if there are so many, and the set of all.
+fn two_processors() -> (Option<usize>, Option<usize>, Option<CpuSet>) {
     let allowed = sched_getaffinity(Pid::from_raw(0)).ok();
     let processors = |set: &CpuSet| (0..CpuSet::count()).filter(|at| set.is_set(*at).unwrap_or(false)).collect();
     let processors: Vec<usize> = allowed.as_ref().map(processors).unwrap_or_default();
-    let (own, other) = (processors.first().copied(), processors.get(1).copied());
+    (processors.first().copied(), processors.get(1).copied(), allowed)
+}
+
+/// Lets the calling thread run on all of these again.
+fn unpin(allowed: Option<CpuSet>) {
+    if let Some(allowed) = allowed {
+        let _ = sched_setaffinity(Pid::from_raw(0), &allowed);
+    }
+}
+
+fn median(mut times: Vec<f64>) -> f64 {
+    times.sort_unstable_by(f64::total_cmp);
+    times[times.len() / 2]
+}
+
+/// The nanoseconds from the wake-up of a sleeping thread until it runs: half of the median time of a turn of two threads that
+/// sleep until the other wakes them. Both are on one processor, which is never idle: one that is has to be woken itself, which
+/// takes ten times as long in a virtual machine.
+pub fn thread_woken() -> f64 {
+    let (own, _, allowed) = two_processors();
+    // Even: this thread's turn; odd: the other's; `END` ends it.
+    let (turn, changed) = (Mutex::new(0), Condvar::new());
+    let take_turns = |parity: usize, mut goes_on: Box<dyn FnMut() -> bool + '_>| {
+        loop {
+            let mut now = turn.lock().expect("no thread panics");
+            while *now % 2 != parity && *now != END {
+                now = changed.wait(now).expect("no thread panics");
+            }
+            if *now == END {
+                return;
+            }
+            *now = if goes_on() { *now + 1 } else { END };
+            changed.notify_one();
+        }
+    };
+    let mut turns = Vec::new();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            pin(own);
+            take_turns(1, Box::new(|| true));
+        });
+        pin(own);
+        let (began, mut last) = (Instant::now(), Instant::now());
+        take_turns(
+            0,
+            Box::new(|| {
+                turns.push(last.elapsed().as_nanos() as f64);
+                last = Instant::now();
+                began.elapsed() < LOOP
+            }),
+        );
+    });
+    unpin(allowed);
+    median(turns) / 2.0
+}
+
+/// The nanoseconds of an addition to a line that another core has just changed: the median of some batches, since either
+/// thread may be interrupted. With one processor it is that of an addition to a line that no other core has.
+pub fn line_shared() -> f64 {
+    let (own, other, allowed) = two_processors();
     let next = |line: usize| ((line + STRIDE) % SHARED) as u64;
     let lines: Vec<Line> = (0..SHARED).map(|line| Line(AtomicU64::new(next(line)))).collect();
     // Even: the other thread changes the lines; odd: this one does. The greatest number ends both.
@@ -120,9 +206,6 @@ pub fn line_shared() -> f64 {
         wait(1);
         turn.store(END, Ordering::Release);
     });
-    if let Some(allowed) = allowed {
-        let _ = sched_setaffinity(Pid::from_raw(0), &allowed);
-    }
-    batches.sort_unstable_by(f64::total_cmp);
-    batches[batches.len() / 2]
+    unpin(allowed);
+    median(batches)
 }

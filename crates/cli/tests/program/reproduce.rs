@@ -226,14 +226,14 @@ fn figures_of_nvm_are_made_with_simulated_threads() {
     assert_eq!(threads, ["1", "2", "4", "8", "16"]);
     // An fsync waits for the drive with the journal on it, and for no device with the journal in partitioned memory.
     for (threads, values) in &throughput.panels[1].groups {
-        let [inside, _, partitioned] = values[..] else { panic!("three journals") };
+        let [inside, _, _, partitioned] = values[..] else { panic!("four journals") };
         assert!(inside.unwrap() > 20.0 * partitioned.unwrap(), "{threads} threads: {values:?}");
     }
     // Only the journal inside the volume reaches the flash as journal; content and cause add up to the same.
     for [by_content, by_cause] in flash.panels.as_chunks::<2>().0 {
         let row = |panel: &Panel, name: &str| panel.groups.iter().find(|(row, _)| row == name).unwrap().1.clone();
         let journal = row(by_content, "journal");
-        assert!(journal[0] > Some(0.0) && journal[1..] == [Some(0.0); 2], "{by_content:?}");
+        assert!(journal[0] > Some(0.0) && journal[1..] == [Some(0.0); 3], "{by_content:?}");
         assert_eq!(row(by_content, "all"), row(by_cause, "all"));
     }
     assert_eq!(made.figures, make().figures);
@@ -260,12 +260,15 @@ fn a_figure_of_nvm_is_made_with_real_threads() {
     let is_missing =
         |what: &str| made.conditions.iter().any(|(name, text)| name == "not measured" && text.contains(what));
     let [throughput, hash] = &made.figures[..] else { panic!("two figures") };
-    assert_eq!(throughput.panels[0].series, ["JFS", "N-JFS", "O-JFS", "ext4", "ext4, journal in RAM", "tmpfs"]);
+    assert_eq!(
+        throughput.panels[0].series,
+        ["JFS", "N-JFS", "O-JFS", "O-JFS, our scheme", "ext4", "ext4, journal in RAM", "tmpfs"]
+    );
     for (threads, values) in &throughput.panels[0].groups {
         let is_measured = |values: &[Option<f64>]| values.iter().all(|value| value.is_some_and(|mb_s| mb_s > 0.0));
-        assert!(is_measured(&values[..3]), "{threads} threads: {values:?}");
-        assert!(is_measured(&values[3..5]) || is_missing("ext4"), "{threads} threads: {values:?}");
-        assert!(is_measured(&values[5..]) || is_missing("tmpfs"), "{threads} threads: {values:?}");
+        assert!(is_measured(&values[..4]), "{threads} threads: {values:?}");
+        assert!(is_measured(&values[4..6]) || is_missing("ext4"), "{threads} threads: {values:?}");
+        assert!(is_measured(&values[6..]) || is_missing("tmpfs"), "{threads} threads: {values:?}");
     }
     assert!(hash.panels[..2].iter().flat_map(|panel| &panel.groups).all(|(_, values)| values[0].is_some()), "{hash:?}");
     assert_eq!(std::fs::read_dir(bench.path("drive")).unwrap().count(), 0, "the files are removed");

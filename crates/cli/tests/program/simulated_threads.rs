@@ -48,6 +48,17 @@ fn sixteen_threads_come_out_the_same_each_time_on_every_kind_of_device() {
     }
 }
 
+/// Regression: with 64 threads, all room of a region was reserved by handles that had not ended, and who needed some waited
+/// without letting them go on.
+#[test]
+fn many_threads_share_a_small_region_of_memory() {
+    for scheme in ["helping", "paper"] {
+        let path = format!("ext:scheme={scheme}/conv:size=512M,read=1ns,write=1ns+nvm:size=32M");
+        let result = Bench::new().json("tokubench:files=4000,iosize=4K,threads=64", &path, &[]);
+        assert!(result["sums"].as_array().unwrap().iter().all(|sum| sum["holds"] == true), "{scheme}");
+    }
+}
+
 #[test]
 fn the_result_says_which_table_of_cpu_time_counted_and_more_of_it_takes_longer() {
     let path = "sfs:segment=1M/conv:size=256M";

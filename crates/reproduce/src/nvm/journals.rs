@@ -1,4 +1,4 @@
-//! The three journals of the paper as paths of `ext`, which differ in nothing else.
+//! The three journals of the paper, and ours, as paths of `ext` that differ in nothing else.
 
 use super::scratch::Scratch;
 use crate::lab::Lab;
@@ -10,15 +10,17 @@ pub enum Journal {
     Jfs,
     /// The same journal, on a device of blocks in memory.
     NJfs,
-    /// In partitioned memory.
+    /// In partitioned memory, as the paper has it: a checkpoint of each commit, in order.
     OJfs,
+    /// In partitioned memory, with what we have changed of the scheme.
+    Ours,
 }
 
 impl Journal {
     /// All, in the paper's order.
-    pub const ALL: [Journal; 3] = [Journal::Jfs, Journal::NJfs, Journal::OJfs];
+    pub const ALL: [Journal; 4] = [Journal::Jfs, Journal::NJfs, Journal::OJfs, Journal::Ours];
     /// Their names, in this order.
-    pub const NAMES: [&str; 3] = ["JFS", "N-JFS", "O-JFS"];
+    pub const NAMES: [&str; 4] = ["JFS", "N-JFS", "O-JFS", "O-JFS, our scheme"];
 }
 
 /// Bytes of the volume, its journal and its memory.
@@ -52,9 +54,38 @@ impl Sizes {
         }
     }
 
-    fn options(&self, options: &str) -> String {
-        let Sizes { dirty_bytes, page_cache_bytes, cache_bytes, .. } = self;
-        format!("ext:data=journal,dirty={dirty_bytes},page-cache={page_cache_bytes},cache={cache_bytes}{options}")
+    /// Those of runs in real time: a journal smaller than the paper's would be a limit of its own.
+    pub fn in_real_time(lab: &Lab) -> Sizes {
+        let sizes = Sizes::of(lab);
+        Sizes { journal_bytes: JOURNAL_BYTES, volume_bytes: sizes.volume_bytes.max(4 * JOURNAL_BYTES), ..sizes }
+    }
+}
+
+/// What the log holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Logs {
+    /// Metadata and the bytes of files.
+    Data,
+    /// Metadata alone, as the log of JFS.
+    Metadata,
+}
+
+impl Logs {
+    pub const ALL: [Logs; 2] = [Logs::Data, Logs::Metadata];
+
+    /// As a figure says it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Logs::Data => "logs of data",
+            Logs::Metadata => "logs of metadata",
+        }
+    }
+
+    fn option(self) -> &'static str {
+        match self {
+            Logs::Data => "data=journal",
+            Logs::Metadata => "data=ordered",
+        }
     }
 }
 
@@ -62,6 +93,7 @@ impl Sizes {
 #[derive(Clone, Copy, Debug)]
 pub struct Stack<'a> {
     pub journal: Journal,
+    pub logs: Logs,
     /// Of `ext`, such as `partitions=4`; may be empty.
     pub options: &'a str,
     /// Of `nvm`, such as `persist=clwb`; may be empty.
@@ -71,12 +103,22 @@ pub struct Stack<'a> {
 impl Stack<'_> {
     /// A journal with the default options.
     pub const fn of(journal: Journal) -> Stack<'static> {
-        Stack { journal, options: "", memory: "" }
+        Stack { journal, logs: Logs::Data, options: "", memory: "" }
     }
 
-    /// O-JFS with these options of `ext`.
+    /// Our scheme with these options of `ext`.
     pub const fn partitioned(options: &str) -> Stack<'_> {
-        Stack { journal: Journal::OJfs, options, memory: "" }
+        Stack::of(Journal::Ours).with(options)
+    }
+
+    /// The same with these options of `ext`.
+    pub const fn with(self, options: &str) -> Stack<'_> {
+        Stack { journal: self.journal, logs: self.logs, options, memory: "" }
+    }
+
+    /// The same with such a log.
+    pub const fn of_logs(self, logs: Logs) -> Self {
+        Stack { logs, ..self }
     }
 
     /// The path on devices in memory, for simulated time. `drive` is the volume's, such as `conv`, with a place for its
@@ -95,11 +137,15 @@ impl Stack<'_> {
 
     fn on(&self, sizes: &Sizes, volume: &str, journal: &str, image: &str) -> String {
         let joined = |options: &str| if options.is_empty() { String::new() } else { format!(",{options}") };
-        let (top, bytes) = (sizes.options(&joined(self.options)), sizes.journal_bytes);
+        let Sizes { dirty_bytes, page_cache_bytes, cache_bytes, journal_bytes: bytes, .. } = sizes;
+        let (logs, options) = (self.logs.option(), joined(self.options));
+        let top = format!("ext:{logs},dirty={dirty_bytes},page-cache={page_cache_bytes},cache={cache_bytes}{options}");
+        let region = || format!("{volume}+nvm:{image}size={bytes}{}", joined(self.memory));
         match self.journal {
-            Journal::Jfs => format!("{top},journal-size={}/{volume}", bytes.min(MOST_INLINE_BYTES)),
+            Journal::Jfs => format!("{top},journal-size={}/{volume}", (*bytes).min(MOST_INLINE_BYTES)),
             Journal::NJfs => format!("{top},journal-size={bytes}/{volume}+{journal}"),
-            Journal::OJfs => format!("{top}/{volume}+nvm:{image}size={bytes}{}", joined(self.memory)),
+            Journal::OJfs => format!("{top},scheme=paper/{}", region()),
+            Journal::Ours => format!("{top}/{}", region()),
         }
     }
 }

@@ -1,16 +1,16 @@
-//! Limits of the three journals: throughput without one cost at a time, the threads' time by call, and counters.
+//! Limits of the journals: throughput without one of the paper's causes, with other settings of N-JFS, and without one cost at a
+//! time; the threads' time by call, and counters.
 
 use super::journals::{Journal, Sizes, Stack};
 use super::loads::Load;
 use super::measured::Measured;
 use super::real::{RealPlace, System};
-use super::simulated::{DRIVE, Wanted, simulate};
+use super::simulated::{DRIVE, FAST_DRIVE, Wanted, simulate};
 use super::{MOST_THREADS, at_least, panel, ratio};
 use crate::ReproduceError;
 use crate::lab::Lab;
 use flashpath::report::figure::{Claim, Figure, Panel};
 use flashpath::task::{CpuTable, Step};
-use flashpath::units::format_size;
 
 /// A cost that is left out.
 struct Left {
@@ -25,75 +25,111 @@ fn without(step: Step) -> CpuTable {
     CpuTable { costs: table.costs.with(step, 0), ..table }
 }
 
-const COSTS: [Left; 6] = [
+const COSTS: [Left; 7] = [
     Left { name: "nothing", cpu: || CpuTable::DEFAULT, memory: "", drive: DRIVE },
+    Left { name: "requests to devices", cpu: || without(Step::RequestServed), memory: "", drive: DRIVE },
     Left { name: "shared lines", cpu: || without(Step::LineShared), memory: "", drive: DRIVE },
     Left { name: "stores to slots", cpu: || without(Step::BlockStored), memory: "", drive: DRIVE },
     Left { name: "all CPU time", cpu: || CpuTable::OFF, memory: "", drive: DRIVE },
     Left { name: "the memory's times", cpu: || CpuTable::DEFAULT, memory: "model=off", drive: DRIVE },
-    // Not timing=off: a volume without any time has no throughput.
-    Left { name: "the drive's times", cpu: || CpuTable::DEFAULT, memory: "", drive: "conv:read=1ns,write=1ns," },
+    Left { name: "the drive's times", cpu: || CpuTable::DEFAULT, memory: "", drive: FAST_DRIVE },
 ];
 
 const CALLS: [&str; 7] = ["fsync", "write", "read", "create", "unlink", "open", "close"];
 
-/// Sizes of the journal, as multiples of the figures'.
-const JOURNALS: [u64; 3] = [1, 4, 8];
-/// The journals in memory, and O-JFS with as many checkpoint threads as N-JFS has.
-const CHECKPOINTED: [(&str, Stack<'static>); 3] = [
-    ("N-JFS", Stack::of(Journal::NJfs)),
-    ("O-JFS", Stack::of(Journal::OJfs)),
-    ("O-JFS, one checkpoint thread", Stack::partitioned("checkpointers=1")),
+/// What the paper says makes O-JFS fast, each taken away in turn.
+const CAUSES: [(&str, &str); 4] = [
+    ("as it is", ""),
+    ("one partition", "partitions=1"),
+    ("a lock in place of the atomic slot", "slots=locked"),
+    ("one checkpoint thread", "checkpointers=1"),
 ];
 
-/// Throughput by the size of the journal: how much of a difference is that of checkpoints.
-fn by_size(lab: &Lab, sizes: &Sizes, expression: &str) -> Result<(Panel, Vec<Claim>), ReproduceError> {
-    let sized = |times: u64| Sizes { journal_bytes: (times * sizes.journal_bytes).min(1 << 30), ..*sizes };
-    let points = JOURNALS.into_iter().flat_map(|times| CHECKPOINTED.map(|(_, stack)| (sized(times), stack)));
-    let wanted: Vec<Wanted> = points
-        .map(|(sizes, stack)| Wanted {
-            path: stack.simulated(&sizes, DRIVE),
-            expression: expression.to_string(),
+/// Blocks that N-JFS writes home at once, and its other choices.
+const SETTINGS: [(&str, &str); 7] = [
+    ("as it is: 64 blocks at once, one checkpoint thread", ""),
+    ("1 block at once", "checkpoint-batch=1"),
+    ("8 blocks at once", "checkpoint-batch=8"),
+    ("256 blocks at once", "checkpoint-batch=256"),
+    ("8 checkpoint threads", "checkpointers=8"),
+    ("8 checkpoint threads, 256 blocks at once", "checkpointers=8,checkpoint-batch=256"),
+    ("a commit thread, as jbd2's", "commit-thread=on"),
+];
+
+const LOADS: [Load; 2] = [Load::Varmail, Load::Tokubench];
+
+/// Throughput of each volume under both loads, on a drive: a row for each.
+fn under_both(lab: &Lab, stacks: &[Stack<'_>], drive: &str) -> Result<Vec<[Measured; 2]>, ReproduceError> {
+    let sizes = Sizes::of(lab);
+    let wanted = stacks.iter().flat_map(|stack| {
+        LOADS.map(|load| Wanted {
+            path: stack.simulated(&sizes, drive),
+            expression: load.expression(lab, MOST_THREADS),
             cpu: CpuTable::DEFAULT,
         })
-        .collect();
-    let made = simulate(lab, &wanted)?;
-    let rows: Vec<&[Measured]> = made.chunks(CHECKPOINTED.len()).collect();
-    let groups = JOURNALS.into_iter().zip(&rows).map(|(times, runs)| {
-        let name = format_size(sized(times).journal_bytes);
-        (name, runs.iter().map(|run| Some(run.mb_s)).collect::<Vec<_>>())
     });
-    let panel = panel(
-        "throughput by the size of the journal, simulated",
-        &CHECKPOINTED.map(|(name, _)| name),
-        groups.collect(),
-    );
-    let claim = |what: &str, row: usize, ours: usize| {
-        let (ours, njfs) = (&rows[row][ours], &rows[row][0]);
-        let because = format!("ours: {}. N-JFS: {}", ours.limits(), njfs.limits());
-        let place = "IV, varied: the paper does not give the size of N-JFS's journal";
-        at_least(&format!("{what}, 16 simulated threads"), place, 5.09, ratio(Some(ours), Some(njfs)), because)
-    };
-    let claims = vec![
-        claim("O-JFS over N-JFS, journals of 8 times the size", 2, 1),
-        claim("O-JFS with one checkpoint thread over N-JFS", 0, 2),
-    ];
-    Ok((Panel { axis: Some("size of the journal".to_string()), ..panel }, claims))
+    let made = simulate(lab, &wanted.collect::<Vec<_>>())?;
+    Ok(made.as_chunks::<2>().0.to_vec())
+}
+
+/// O-JFS and ours without each of the paper's causes, on the drive of the figures and on one that costs nothing.
+fn causes(lab: &Lab) -> Result<(Vec<Panel>, Vec<Claim>), ReproduceError> {
+    let journals = [Journal::OJfs, Journal::Ours];
+    let stacks: Vec<Stack<'_>> =
+        CAUSES.iter().flat_map(|(_, options)| journals.map(|journal| Stack::of(journal).with(options))).collect();
+    let (mut panels, mut claims) = (Vec::new(), Vec::new());
+    for (drive, named) in [(DRIVE, "the drive of the figures"), (FAST_DRIVE, "a drive that takes no time")] {
+        let runs = under_both(lab, &stacks, drive)?;
+        let groups = CAUSES.iter().zip(runs.chunks(journals.len())).map(|((cause, _), runs)| {
+            let values = (0..LOADS.len()).flat_map(|load| runs.iter().map(move |run| Some(run[load].mb_s)));
+            (cause.to_string(), values.collect())
+        });
+        let series = LOADS.map(|load| [format!("O-JFS, {}", load.name()), format!("our scheme, {}", load.name())]);
+        let series = series.concat();
+        let title = format!("without one of the paper's causes, on {named}, simulated");
+        panels.push(Panel { axis: Some("taken away".to_string()), ..Panel::new(&title, series, groups.collect()) });
+        for (at, (cause, _)) in CAUSES.iter().enumerate().skip(1) {
+            let (whole, less) = (&runs[0][0], &runs[at * journals.len()][0]);
+            let says = format!("O-JFS over the same with {cause}, Varmail, 16 simulated threads, on {named}");
+            let because = format!("with it: {}. Without: {}", whole.limits(), less.limits());
+            claims.push(at_least(
+                &says,
+                "III: what each cause is worth, derived",
+                1.0,
+                ratio(Some(whole), Some(less)),
+                because,
+            ));
+        }
+    }
+    Ok((panels, claims))
+}
+
+/// N-JFS with other settings.
+fn settings_of_njfs(lab: &Lab) -> Result<Panel, ReproduceError> {
+    let stacks: Vec<Stack<'_>> = SETTINGS.iter().map(|(_, options)| Stack::of(Journal::NJfs).with(options)).collect();
+    let runs = under_both(lab, &stacks, DRIVE)?;
+    let groups = SETTINGS
+        .iter()
+        .zip(&runs)
+        .map(|((setting, _), runs)| (setting.to_string(), runs.iter().map(|run| Some(run.mb_s)).collect::<Vec<_>>()));
+    let panel = panel("N-JFS with other settings, simulated", &LOADS.map(Load::name), groups.collect());
+    Ok(Panel { axis: Some("N-JFS".to_string()), ..panel })
 }
 
 /// Makes the figure.
 pub fn figure(place: &RealPlace<'_>) -> Result<Figure, ReproduceError> {
     let (lab, sizes) = (place.lab, Sizes::of(place.lab));
     let expression = Load::Varmail.expression(lab, MOST_THREADS);
+    let (mut panels, claims) = causes(lab)?;
+    panels.push(settings_of_njfs(lab)?);
     let wanted = COSTS.iter().flat_map(|left| Journal::ALL.map(|journal| (left, journal)));
     let wanted: Vec<Wanted> = wanted
         .map(|(left, journal)| {
-            let path = Stack { journal, options: "", memory: left.memory }.simulated(&sizes, left.drive);
+            let path = Stack { memory: left.memory, ..Stack::of(journal) }.simulated(&sizes, left.drive);
             Wanted { path, expression: expression.clone(), cpu: (left.cpu)() }
         })
         .collect();
     let simulated = simulate(lab, &wanted)?;
-    let (sizes_panel, claims) = by_size(lab, &sizes, &expression)?;
     lab.progress("running nvm-limits in real time");
     let real = place.measure(&System::ALL[..Journal::ALL.len()], &expression)?;
     let rows = COSTS.iter().zip(simulated.chunks(Journal::ALL.len()));
@@ -102,21 +138,21 @@ pub fn figure(place: &RealPlace<'_>) -> Result<Figure, ReproduceError> {
     let throughput = panel("throughput without this cost, simulated", &Journal::NAMES, throughput.collect());
     let simulated: Vec<Option<&Measured>> = simulated.iter().take(Journal::ALL.len()).map(Some).collect();
     let real: Vec<Option<&Measured>> = real.iter().map(Option::as_ref).collect();
+    panels.extend([
+        Panel { axis: Some("left out".to_string()), ..throughput },
+        time("simulated threads: time in calls", &simulated),
+        time("real threads: time in calls", &real),
+        counters("simulated threads: counters", &simulated),
+        counters("real threads: counters", &real),
+    ]);
     Ok(Figure {
         name: "nvm-limits".to_string(),
-        title: "What limits the three journals".to_string(),
+        title: "What limits the journals".to_string(),
         unit: "MB/s in simulated time".to_string(),
-        about: "Varmail with 16 threads. The threads' time is that of all threads in the counted stage; what is in no call is \
-                time between calls. The second device of N-JFS takes no time in any simulated row."
+        about: "16 threads; Varmail where nothing else is said. An effect is the paper's if it goes when its cause is taken away. \
+                The threads' time is that of all threads in the counted stage; what is in no call is time between calls."
             .to_string(),
-        panels: vec![
-            Panel { axis: Some("left out".to_string()), ..throughput },
-            sizes_panel,
-            time("simulated threads: time in calls", &simulated),
-            time("real threads: time in calls", &real),
-            counters("simulated threads: counters", &simulated),
-            counters("real threads: counters", &real),
-        ],
+        panels,
         claims,
         made_by: None,
     })

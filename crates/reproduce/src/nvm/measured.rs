@@ -7,6 +7,8 @@ use flashpath::report::RunResult;
 pub struct Measured {
     /// 10^6 bytes read and written in a second of the counted stages.
     pub mb_s: f64,
+    /// The least and the most of the runs of which it is the median.
+    pub range_mb_s: (f64, f64),
     /// Nanoseconds of the counted stages, of all threads together.
     pub thread_ns: f64,
     /// All else.
@@ -20,14 +22,15 @@ impl Measured {
         let seconds = files.seconds_counted.filter(|seconds| *seconds > 0.0)?;
         let mb_s = (files.bytes.read + files.bytes.written) as f64 / 1e6 / seconds;
         let thread_ns = seconds * 1e9 * files.threads as f64;
-        Some(Measured { mb_s, thread_ns, result })
+        Some(Measured { mb_s, range_mb_s: (mb_s, mb_s), thread_ns, result })
     }
 
     /// The run with the median throughput.
     pub fn median(mut runs: Vec<Measured>) -> Option<Measured> {
         runs.sort_by(|one, other| one.mb_s.total_cmp(&other.mb_s));
-        let middle = runs.len().checked_sub(1)? / 2;
-        Some(runs.swap_remove(middle))
+        let range_mb_s = (runs.first()?.mb_s, runs.last()?.mb_s);
+        let middle = (runs.len() - 1) / 2;
+        Some(Measured { range_mb_s, ..runs.swap_remove(middle) })
     }
 
     /// A count of the file system, such as `commits`; 0 if it has none of that name.

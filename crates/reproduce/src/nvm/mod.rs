@@ -1,13 +1,13 @@
 //! Park, Lee and Han's "Design and Implementation of NVM-based Concurrent Journaling Scheme" (JKCA 21(7), 2021): figures 4
 //! and 5, and ablations that the paper does not have.
 //!
-//! The paper compares three journals of one file system. Here all three are journals of `ext`, on the same drive, with
+//! The paper compares three journals of one file system. Here all three, and ours, are journals of `ext`, on the same drive, with
 //! data=journal and the same memory. Each figure of the paper is made twice: with threads of the system in real time, and
 //! with simulated threads.
 //!
 //! | file | content |
 //! |---|---|
-//! | `journals` | the three journals, as paths |
+//! | `journals` | the journals, as paths |
 //! | `loads` | Varmail and Tokubench |
 //! | `measured` | what is kept of a run, and medians |
 //! | `scratch` | directories for the files of real runs |
@@ -16,7 +16,8 @@
 //! | `kernel` | ext4 of the running kernel on loop devices |
 //! | `throughput` | figures 4 and 5 |
 //! | `ablation` | partitions, checkpoint threads, hashes, stores |
-//! | `limits` | what limits throughput: costs left out, time by call, counters |
+//! | `limits` | what limits throughput: causes taken away, costs left out, time by call, counters |
+//! | `regime` | a map of the factor over N-JFS |
 //! | `flash` | what each journal writes to flash |
 
 mod ablation;
@@ -27,6 +28,7 @@ mod limits;
 mod loads;
 mod measured;
 mod real;
+mod regime;
 mod scratch;
 mod simulated;
 mod throughput;
@@ -51,6 +53,7 @@ pub const FIGURES: &[&str] = &[
     "nvm-hash",
     "nvm-stores",
     "nvm-limits",
+    "nvm-regime",
     "nvm-flash",
 ];
 
@@ -73,6 +76,7 @@ pub fn reproduce(lab: &Lab, figures: &[&'static str]) -> Result<Reproduction, Re
         "nvm-hash" => ablation::hashes(&place),
         "nvm-stores" => ablation::stores(&place),
         "nvm-limits" => limits::figure(&place),
+        "nvm-regime" => regime::figure(lab),
         "nvm-flash" => flash::figure(lab),
         name => unreachable!("{name} is not in FIGURES"),
     });
@@ -106,7 +110,7 @@ fn conditions(lab: &Lab, load: &str) -> Vec<(String, String)> {
             "journals",
             format!(
                 "JFS: in the volume; N-JFS: the same journal on a second device of blocks in memory; O-JFS: `ext`'s journal in \
-                 partitioned memory. All are journals of `ext` with data=journal, with {} of journal each (JFS {} at most), \
+                 partitioned memory with `scheme=paper`, and as our scheme with `scheme=helping`. All are journals of `ext` with data=journal where nothing else is said, with {} of journal each (JFS {} at most; runs in real time 1G), \
                  {} of dirty bytes, {} of page cache and {} of metadata cache",
                 format_size(sizes.journal_bytes),
                 format_size(journals::MOST_INLINE_BYTES),
@@ -127,12 +131,12 @@ fn conditions(lab: &Lab, load: &str) -> Vec<(String, String)> {
         condition("MB/s", "10^6 bytes read and written by the workload in a second of its counted stage".to_string()),
         condition(
             "simulated",
-            "a simulation: each thread has a core and a clock of its own, up to 16. CPU time is the program's table, which \
-             `calibrate` measured. Stores to slots and atomic additions to shared lines are charged, to O-JFS alone, and the same \
-             whatever the number of threads: contention for a line is not modelled. The drive is `conv` with its default times, \
-             the memory is `nvm` with model=dram; the second device of N-JFS takes no time. Beside commits, a checkpoint of JFS \
-             and N-JFS writes 8 blocks at once in one thread, and one of O-JFS up to 256 in each of its threads: nvm-limits shows \
-             how much of a factor that is"
+            "a simulation: each thread has a core and a clock of its own, up to 16, or 64 in nvm-regime, and so has each \
+             checkpoint thread. CPU time is the program's table, which `calibrate` measured: stores to slots, requests to devices, \
+             copies to devices in memory, checksums, and additions to lines that all handles of a journal share, the same \
+             whatever the number of threads: contention for a line is not modelled. The drive is `conv` with its default \
+             times, the memory is `nvm` with model=dram. A checkpoint of each journal writes 64 blocks at once in each of its \
+             threads: one of JFS and N-JFS, one for each partition of O-JFS. nvm-limits varies this"
                 .to_string(),
         ),
         condition(

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 /// Runs of which the median counts.
-pub const RUNS: usize = 3;
+pub const RUNS: usize = 5;
 
 /// A system below a workload.
 #[derive(Clone, Copy, Debug)]
@@ -31,16 +31,18 @@ pub enum System<'a> {
 
 impl System<'_> {
     /// The paper's three journals, and what is beside them.
-    pub const ALL: [System<'static>; 6] = [
+    pub const ALL: [System<'static>; 7] = [
         System::Ours(Stack::of(Journal::Jfs)),
         System::Ours(Stack::of(Journal::NJfs)),
         System::Ours(Stack::of(Journal::OJfs)),
+        System::Ours(Stack::of(Journal::Ours)),
         System::Kernel(KernelJournal::Inline),
         System::Kernel(KernelJournal::Memory),
         System::Tmpfs,
     ];
     /// Their names, in this order.
-    pub const NAMES: [&'static str; 6] = ["JFS", "N-JFS", "O-JFS", "ext4", "ext4, journal in RAM", "tmpfs"];
+    pub const NAMES: [&'static str; 7] =
+        ["JFS", "N-JFS", "O-JFS", "O-JFS, our scheme", "ext4", "ext4, journal in RAM", "tmpfs"];
 }
 
 /// The clock of this machine.
@@ -78,7 +80,7 @@ impl<'l> RealPlace<'l> {
         let memory = memory();
         let drive = lab.devices().map_or_else(std::env::temp_dir, Path::to_path_buf);
         let missing = RefCell::default();
-        Ok(RealPlace { lab, sizes: Sizes::of(lab), drive, memory, missing })
+        Ok(RealPlace { lab, sizes: Sizes::in_real_time(lab), drive, memory, missing })
     }
 
     /// The conditions of the runs: what the files are on, and what is not measured.
@@ -97,7 +99,7 @@ impl<'l> RealPlace<'l> {
         std::iter::once(("real drive".to_string(), drive)).chain(left_out).collect()
     }
 
-    /// Runs a workload in each system, [`RUNS`] times in turn, and returns the medians. A system that cannot run here has
+    /// Runs a workload in each system, [`RUNS`] times in turn, and returns the medians with their ranges. A system that cannot run here has
     /// none.
     pub fn measure(&self, systems: &[System<'_>], expression: &str) -> Result<Vec<Option<Measured>>, ReproduceError> {
         let mut runs: Vec<Vec<Measured>> = systems.iter().map(|_| Vec::new()).collect();

@@ -1,14 +1,15 @@
-//! Committed blocks that are not home yet: the list between commits and checkpoints.
+//! Committed blocks that are not home yet: the list between commits and checkpoints, and what a round takes of it.
 
 use super::{Logged, Transaction, TransactionId};
 use crate::fs::ext::blocks::Bytes;
-use crate::label::Content;
+use crate::fs::ext::media::Run;
+use crate::label::{Cause, Content, Label};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 /// A committed block that waits to be written home.
 #[derive(Clone)]
-pub(super) struct Waiting {
+pub struct Waiting {
     pub(super) bytes: Bytes,
     pub(super) content: Content,
     /// The last committed transaction that has changed it.
@@ -47,5 +48,38 @@ impl Home {
         let (late, usable): (Vec<_>, Vec<_>) = freed.iter().partition(is_late);
         self.freed_late.extend(late.into_iter().map(|range| range.start));
         usable.into_iter().map(|range| range.start).collect()
+    }
+}
+
+/// The blocks of a round.
+pub struct Due {
+    /// The last transaction of the round.
+    pub(super) last: TransactionId,
+    pub(super) blocks: BTreeMap<u64, Waiting>,
+    /// The first block of each part. There is one at least.
+    pub(super) parts: Vec<u64>,
+}
+
+impl Due {
+    /// Blocks in parts of at most `batch` blocks.
+    pub(super) fn new(last: TransactionId, blocks: BTreeMap<u64, Waiting>, batch: usize) -> Due {
+        let parts = blocks.keys().copied().step_by(batch).collect::<Vec<_>>();
+        Due { last, blocks, parts: if parts.is_empty() { vec![0] } else { parts } }
+    }
+
+    /// The runs of neighbours of a part.
+    pub(super) fn runs(&self, part: usize) -> Vec<Run> {
+        let end = self.parts.get(part + 1).copied().unwrap_or(u64::MAX);
+        let mut all = self.blocks.range(self.parts[part]..end).peekable();
+        let mut runs = Vec::new();
+        while let Some((first, entry)) = all.next() {
+            let (mut next, mut bytes) = (first + 1, entry.bytes.to_vec());
+            while let Some((_, more)) = all.next_if(|(block, more)| **block == next && more.content == entry.content) {
+                bytes.extend_from_slice(&more.bytes);
+                next += 1;
+            }
+            runs.push(Run { first: *first, bytes, label: Label::first(Cause::Checkpoint, entry.content) });
+        }
+        runs
     }
 }

@@ -16,7 +16,7 @@ use crate::fs::ext::format::log::{Dialect, LogSuperblock, Tag};
 use crate::fs::ext::media::{Media, flush_all};
 use crate::fs::volume::VolumeError;
 use crate::label::{Cause, Content, Label};
-use crate::task::Task;
+use crate::task::{Step, Task};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -183,6 +183,8 @@ impl Log for Jbd2 {
         if !is_open {
             self.write_superblock(task, head, transaction.id)?;
         }
+        // The checksum of each copy.
+        task.spend(Step::BlockSummed, transaction.blocks.len() as u64);
         let next = self.write(task, head, &self.records(transaction))?;
         // Bytes of files that were written before this transaction named their blocks may be on the other device.
         let volume = self.volume.iter().filter(|volume| volume.is_unflushed());

@@ -14,17 +14,22 @@
 //! | `handle` | changes that belong together |
 //! | `common` | what both journals keep: blocks that were freed, counts, why nothing is changed any more |
 //! | `transactions` | the running transaction, and commits to a log |
-//! | `checkpoint` | committed blocks go home, beside commits |
+//! | `commit_thread` | a thread of its own that commits, if there is one |
+//! | `rounds` | a checkpoint that several threads work on |
+//! | `checkpoint` | committed blocks of a log go home, beside commits |
 //! | `home` | the list of committed blocks that are not home yet |
 //! | `jbd2` | a log in jbd2's format, in blocks of a device |
 //! | `retained` | a log in memory that a monitor keeps |
 //! | `room` | the room of a log, and when a checkpoint is due |
 //! | `place` | which blocks of which device |
+//! | `atomic` | the atomics, or a model checker's |
 //! | `nvm/` | the journal in non-volatile memory |
 
+mod atomic;
 mod checkpoint;
 #[cfg(test)]
 mod checkpoint_tests;
+mod commit_thread;
 mod common;
 mod handle;
 mod home;
@@ -33,12 +38,13 @@ mod nvm;
 mod place;
 mod retained;
 mod room;
+mod rounds;
 mod transactions;
 
 pub use common::Counts;
 pub use handle::Handle;
 pub use jbd2::Jbd2;
-pub use nvm::{FoundRegion, Hash, NvmJournal, NvmOptions, RegionShape, RegionSuperblock, Scheme};
+pub use nvm::{FoundRegion, Hash, NvmJournal, NvmOptions, RegionShape, RegionSuperblock, Scheme, Slots};
 pub use place::LogPlace;
 pub use retained::RetainedLog;
 pub use transactions::LoggedJournal;
@@ -53,6 +59,15 @@ use std::ops::Range;
 
 /// So many freed blocks count as one changed block, in the size of a transaction.
 const FREED_FOR_ONE: usize = 64;
+
+/// The way of checkpoints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Checkpointing {
+    /// Blocks that a checkpoint thread writes home at once, at most.
+    pub batch: usize,
+    /// Threads of a checkpoint; `None` for one, or in non-volatile memory for one for each partition.
+    pub threads: Option<u32>,
+}
 
 /// The number of a transaction. Numbers go round after 2^32.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,19 +4,20 @@
 //! has changed, and leaves it before anything is written. Commits go through the gate `commit` one after the other; who
 //! comes for a transaction that somebody else has committed meanwhile is done.
 
+use super::commit_thread::CommitThread;
 use super::common::{Common, Counts, locked};
 use super::handle::Inside;
-use super::home::Home;
-use super::{FREED_FOR_ONE, Handle, Journal, Log, Logged, Transaction, TransactionId};
+use super::home::{Due, Home};
+use super::rounds::{Checkpointed, Rounds};
+use super::{Checkpointing, FREED_FOR_ONE, Handle, Journal, Log, Logged, Transaction, TransactionId};
 use crate::fs::ext::blocks::Blocks;
-use crate::fs::ext::media::Media;
+use crate::fs::ext::media::{Media, Run};
 use crate::fs::volume::{Timestamp, VolumeError};
 use crate::label::Content;
-use crate::task::{Gate, SharedGate, Task};
+use crate::task::{Gate, SharedGate, Step, Task};
 use crate::time::Time;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// Changes of the running transaction so far.
@@ -43,9 +44,10 @@ pub struct LoggedJournal {
     pub(super) log: Box<dyn Log>,
     open: SharedGate<()>,
     commit: Gate<Committed>,
-    pub(super) checkpoint: Gate<()>,
-    /// Somebody does the checkpoint that is due.
-    pub(super) is_checkpointing: AtomicBool,
+    commit_thread: CommitThread,
+    pub(super) rounds: Rounds<Due, Vec<Run>>,
+    /// Blocks that a checkpoint thread writes home at once, at most.
+    pub(super) batch: usize,
     pub(super) running: Mutex<Running>,
     /// Locked within `running`, if with it.
     pub(super) home: Mutex<Home>,
@@ -53,13 +55,14 @@ pub struct LoggedJournal {
 }
 
 impl LoggedJournal {
-    /// Transactions from `next` on, stored in this log.
+    /// Transactions from `next` on, stored in this log. `has_commit_thread`: a thread of its own commits.
     pub fn new(
         log: Box<dyn Log>,
-        media: Arc<Media>,
-        blocks: Arc<Blocks>,
+        (media, blocks): (Arc<Media>, Arc<Blocks>),
         next: TransactionId,
         origin: Timestamp,
+        checkpointing: Checkpointing,
+        has_commit_thread: bool,
     ) -> LoggedJournal {
         let running = Running {
             id: next,
@@ -74,8 +77,9 @@ impl LoggedJournal {
             log,
             open: SharedGate::new("transaction", ()),
             commit: Gate::new("commit", Committed { last: TransactionId(next.0.wrapping_sub(1)) }),
-            checkpoint: Gate::new("checkpoint", ()),
-            is_checkpointing: AtomicBool::new(false),
+            commit_thread: CommitThread::new(has_commit_thread),
+            rounds: Rounds::new(checkpointing.threads.unwrap_or(1) as usize),
+            batch: checkpointing.batch,
             running: Mutex::new(running),
             home: Mutex::default(),
             counts: Mutex::default(),
@@ -119,7 +123,7 @@ impl LoggedJournal {
     fn store(&self, task: &Task<'_>, transaction: &mut Transaction) -> Result<(), VolumeError> {
         if !self.log.has_room(transaction) {
             locked(&self.counts).waits += 1;
-            self.checkpoint_due(task, Some(transaction))?;
+            self.make_room(task, transaction)?;
         }
         self.log.store(task, transaction, self.common.wall_ns(task.now()))
     }
@@ -146,6 +150,8 @@ impl Journal for LoggedJournal {
         loop {
             self.common.check()?;
             let open = self.open.read(task);
+            // The counts of its handles, and of the blocks that they may change.
+            task.spend(Step::LineShared, 2);
             let id = {
                 let mut running = locked(&self.running);
                 let is_first = running.blocks.is_empty() && running.promised == 0;
@@ -176,35 +182,50 @@ impl Journal for LoggedJournal {
 
     fn commit_freed(&self, task: &Task<'_>) -> Result<(), VolumeError> {
         self.commit(task, self.running())?;
-        self.wait_for_freed(task);
-        Ok(())
+        self.wait_for_freed(task)
     }
 
     fn commit(&self, task: &Task<'_>, id: TransactionId) -> Result<(), VolumeError> {
+        if self.commit_thread.has_committed(task, id) {
+            return self.common.check();
+        }
+        let came = task.now();
         let mut committed = self.commit.enter(task);
         if !id.is_after(committed.last) {
+            self.commit_thread.wakes(task, u64::from(task.now() > came));
             return Ok(());
         }
-        self.commit_running(task, &mut committed)
+        self.commit_thread.wakes(task, 1);
+        self.commit_running(task, &mut committed)?;
+        self.commit_thread.wakes(task, 1);
+        Ok(())
+    }
+
+    fn watch(&self, task: &Task<'_>) -> bool {
+        self.commit_thread.serve(task, |id| {
+            let mut committed = self.commit.enter(task);
+            if id.is_after(committed.last) {
+                // A failure is the reason why the journal is aborted, which the waiting threads return.
+                let _ = self.commit_running(task, &mut committed);
+            }
+        })
+    }
+
+    fn workers(&self) -> usize {
+        self.rounds.threads() + usize::from(self.commit_thread.is_on())
     }
 
     fn wants_checkpoint(&self) -> bool {
-        !self.is_checkpointing.load(Ordering::SeqCst) && self.log.due(None).is_some()
+        self.wants_thread()
     }
 
     fn checkpoint(&self, task: &Task<'_>) -> Result<(), VolumeError> {
-        if self.is_checkpointing.swap(true, Ordering::SeqCst) {
-            return Ok(());
-        }
-        let done = self.checkpoint_due(task, None);
-        self.is_checkpointing.store(false, Ordering::SeqCst);
-        done
+        self.lend_thread(task)
     }
 
     fn end(&self, task: &Task<'_>) -> Result<(), VolumeError> {
         let mut committed = self.commit.enter(task);
         self.commit_running(task, &mut committed)?;
-        let _alone = self.checkpoint.enter(task);
         self.write_home(task, committed.last)?;
         self.log.let_go(task, committed.last.next(), true)
     }
@@ -229,10 +250,13 @@ impl Journal for LoggedJournal {
         self.log.counts()
     }
 
-    fn joins(&self, _: &Handle<'_>, block: u64, content: Content) {
+    fn joins(&self, handle: &Handle<'_>, block: u64, content: Content) {
         let mut running = locked(&self.running);
         debug_assert!(!running.revokes.contains(&block), "a freed block is used only after the commit");
-        running.blocks.insert(block, content);
+        if running.blocks.insert(block, content).is_none() {
+            // The lock of the list that all handles share.
+            handle.task.spend(Step::LineShared, 1);
+        }
     }
 
     fn frees(&self, _: &Handle<'_>, range: Range<u64>, is_logged: bool) {
@@ -252,5 +276,6 @@ impl Journal for LoggedJournal {
 
     fn leaves(&self, handle: &mut Handle<'_>) {
         locked(&self.running).promised -= handle.promised();
+        handle.task.spend(Step::LineShared, 2);
     }
 }

@@ -38,6 +38,9 @@ fn own_memory(kind: JournalKind) -> Result<JournalMemory, OpenExtError> {
     Ok(JournalMemory::Region(Arc::new(memory.map_err(refused)?)))
 }
 
+/// The reason that a journal in non-volatile memory has no commit thread.
+pub const COMMIT_THREAD_OF_LOGS: &str = "commit-thread=on is of a journal on a device: who syncs commits to non-volatile memory without a wait, so leave it out";
+
 /// The memory that a volume with these settings takes for its journal; the second device may be one of blocks. `is_new`:
 /// nothing of the volume was there before, and it may be memory of this process.
 pub fn wanted_memory(
@@ -64,6 +67,9 @@ pub fn wanted_memory(
     if let (Some(option), None | Some(JournalKind::Vmm)) = (settings.of_nvm, kind) {
         let what = "is of a journal in non-volatile memory: add its memory, such as +nvm:image=FILE";
         return Err(refused(format!("{option}= {what}")));
+    }
+    if settings.has_commit_thread && kind == Some(JournalKind::Nvm) {
+        return Err(refused(COMMIT_THREAD_OF_LOGS));
     }
     if settings.kept_bytes.is_some() && kind != Some(JournalKind::Vmm) {
         let what = "is of a journal that a monitor keeps: add it, such as +monitor:socket=SOCKET";

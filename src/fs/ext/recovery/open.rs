@@ -323,7 +323,9 @@ impl Ext {
                     }
                     None => Box::new(Jbd2::new(&media, place, superblock, records)),
                 };
-                Box::new(LoggedJournal::new(log, media, blocks, next, self.origin))
+                let ExtSettings { checkpointing, has_commit_thread, .. } = self.settings;
+                let below = (media, blocks);
+                Box::new(LoggedJournal::new(log, below, next, self.origin, checkpointing, has_commit_thread))
             }
         };
         if journal.most_blocks() < LEAST_JOURNAL {

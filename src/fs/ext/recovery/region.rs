@@ -172,7 +172,7 @@ impl Ext {
     /// Begins the journal in the memory below, with transaction `next`.
     pub fn begin_region(&mut self, next: TransactionId) -> Result<Option<NvmJournal>, OpenExtError> {
         let Some(nvm) = self.nvm().map(Arc::clone) else { return Ok(None) };
-        let options = self.settings.nvm;
+        let (options, checkpointing) = (self.settings.nvm, self.settings.checkpointing);
         let (found, shape) = self.usable_region(&*nvm)?;
         if found.is_none() {
             // Records of an older life could be taken for those of the new one.
@@ -188,6 +188,6 @@ impl Ext {
         superblock.write(&*nvm);
         self.memory_name = Some(superblock.region);
         let below = (Arc::clone(&self.media), Arc::clone(&self.blocks));
-        Ok(Some(NvmJournal::new(nvm, superblock, &options, below, self.origin)))
+        Ok(Some(NvmJournal::new(nvm, superblock, (&options, checkpointing), below, self.origin)))
     }
 }

@@ -58,7 +58,7 @@ impl Replays {
 /// The bytes of a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordedBytes {
-    /// The most that its files have at any time.
+    /// The most that its files have at any time, in whole blocks.
     pub most: u64,
     /// Those that its calls write.
     pub written: u64,

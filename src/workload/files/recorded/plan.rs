@@ -47,7 +47,7 @@ pub struct Plan {
     pub paths: Vec<String>,
     pub found_files: u64,
     pub found_bytes: u64,
-    /// The most bytes of all files at any time.
+    /// The most bytes of the blocks of all files at any time.
     pub most_bytes: u64,
     pub written_bytes: u64,
     /// Calls whose file or name the recording does not know.

@@ -1,5 +1,6 @@
 //! The files and names of a recording, as its calls change them.
 
+use crate::units::BLOCK_BYTES;
 use rustc_hash::FxHashMap;
 
 /// A file or directory: its place among all that the recording names. The root is 0.
@@ -29,6 +30,11 @@ pub struct Tree {
     children: FxHashMap<(Node, Vec<u8>), Node>,
 }
 
+/// Bytes of whole blocks: a small file takes one.
+fn in_blocks(length: u64) -> u64 {
+    length.div_ceil(BLOCK_BYTES).saturating_mul(BLOCK_BYTES)
+}
+
 impl Tree {
     /// The root, and `nodes` others without a name.
     pub fn new(nodes: usize) -> Tree {
@@ -52,7 +58,7 @@ impl Tree {
     pub fn set_length(&mut self, node: Node, length: u64) {
         let before = std::mem::replace(&mut self.entries[node as usize].length, length);
         if self.has_name(node) {
-            self.live_bytes = self.live_bytes.saturating_sub(before).saturating_add(length);
+            self.live_bytes = self.live_bytes.saturating_sub(in_blocks(before)).saturating_add(in_blocks(length));
         }
     }
 
@@ -80,7 +86,7 @@ impl Tree {
         self.children.iter().map(|((parent, name), node)| (*parent, &name[..], *node))
     }
 
-    /// The lengths of all files that have a name.
+    /// The bytes of the blocks of all files that have a name.
     pub fn live_bytes(&self) -> u64 {
         self.live_bytes
     }
@@ -121,7 +127,7 @@ impl Tree {
             return false;
         }
         if !self.has_name(node) {
-            self.live_bytes = self.live_bytes.saturating_add(self.length(node));
+            self.live_bytes = self.live_bytes.saturating_add(in_blocks(self.length(node)));
         }
         self.children.insert((parent, name.to_vec()), node);
         self.entries[node as usize].names.push((parent, name.to_vec()));
@@ -141,7 +147,7 @@ impl Tree {
         self.entries[parent as usize].names_inside -= 1;
         self.entries[node as usize].names.retain(|known| *known != (parent, name.to_vec()));
         if !self.has_name(node) {
-            self.live_bytes = self.live_bytes.saturating_sub(self.length(node));
+            self.live_bytes = self.live_bytes.saturating_sub(in_blocks(self.length(node)));
         }
         Some(node)
     }

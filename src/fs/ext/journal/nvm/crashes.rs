@@ -5,7 +5,7 @@
 //! one that was under way.
 
 use super::layout::{Hash, Shape, Superblock};
-use super::{FoundRegion, NvmJournal, NvmOptions, Scheme};
+use super::{Checkpointing, FoundRegion, NvmJournal, NvmOptions, Scheme, Slots};
 use crate::device::nvm::lines::Lines;
 use crate::device::{Abilities, Account, BlockDevice, DeviceError, Lba};
 use crate::fs::ext::blocks::Blocks;
@@ -162,8 +162,10 @@ impl World {
         let media = Arc::new(Media::new(Box::new(disk.clone()), BLOCK));
         let below = (Arc::clone(&media), Arc::new(Blocks::new(None, usize::MAX)));
         let options =
-            NvmOptions { partitions: None, hash: None, scheme: setup.scheme, checkpointers: None, renews: false };
-        let journal = NvmJournal::new(Arc::new(nvm.clone()), superblock, &options, below, Timestamp(0));
+            NvmOptions { partitions: None, hash: None, scheme: setup.scheme, slots: Slots::Atomic, renews: false };
+        let checkpointing = Checkpointing { batch: 64, threads: None };
+        let journal =
+            NvmJournal::new(Arc::new(nvm.clone()), superblock, (&options, checkpointing), below, Timestamp(0));
         World { nvm, disk, media, journal, now: State::new(), states: vec![State::new()], acknowledged: 0 }
     }
 

@@ -62,6 +62,26 @@ pub enum Hash {
     Modulo,
     /// Multiplicative (Knuth, TAOCP 6.4): strided numbers do not fall on one partition.
     Multiplicative,
+    /// The same of its extent of [`EXTENT`] blocks: neighbours go home in one write.
+    Extents,
+}
+
+/// Blocks of an extent, for [`Hash::Extents`].
+const EXTENT: u64 = 64;
+
+impl Hash {
+    /// As a superblock has it.
+    fn code(self) -> u32 {
+        match self {
+            Hash::Modulo => 0,
+            Hash::Multiplicative => 1,
+            Hash::Extents => 2,
+        }
+    }
+
+    fn of(code: u32) -> Option<Hash> {
+        [Hash::Modulo, Hash::Multiplicative, Hash::Extents].into_iter().find(|hash| hash.code() == code)
+    }
 }
 
 /// The shape of a region: where things are.
@@ -111,6 +131,7 @@ impl Shape {
         let number = match self.hash {
             Hash::Modulo => block,
             Hash::Multiplicative => block.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32,
+            Hash::Extents => (block / EXTENT).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32,
         };
         (number % u64::from(self.partitions)) as u32
     }
@@ -164,7 +185,7 @@ impl Superblock {
         put(&mut bytes, 16, self.region);
         put(&mut bytes, 32, self.volume);
         put(&mut bytes, 48, self.shape.partitions.to_le_bytes());
-        put(&mut bytes, 52, u32::from(self.shape.hash == Hash::Multiplicative).to_le_bytes());
+        put(&mut bytes, 52, self.shape.hash.code().to_le_bytes());
         put(&mut bytes, 56, self.shape.slots.to_le_bytes());
         put(&mut bytes, 64, self.shape.block_bytes.to_le_bytes());
         put(&mut bytes, 68, self.shape.width.to_le_bytes());
@@ -199,11 +220,7 @@ impl Superblock {
         if !is_sealed(&bytes) || le32(&bytes, 0) != SUPERBLOCK_MAGIC || !VERSIONS.contains(&le32(&bytes, 8)) {
             return None;
         }
-        let hash = match le32(&bytes, 52) {
-            0 => Hash::Modulo,
-            1 => Hash::Multiplicative,
-            _ => return None,
-        };
+        let hash = Hash::of(le32(&bytes, 52))?;
         let (partitions, slots) = (le32(&bytes, 48), le64(&bytes, 56));
         let (block_bytes, width) = (le32(&bytes, 64), le32(&bytes, 68));
         let is_possible = (1..=MOST_PARTITIONS).contains(&partitions.into())

@@ -19,19 +19,19 @@
 //! | `layout` | what lies in the region |
 //! | `options` | the options of the journal |
 //! | `storing` | a handle's blocks into their slots |
+//! | `joining` | a block that a transaction changes several times is stored once |
 //! | `waiters` | threads that wait for the progress of others |
 //! | `commit_workers` | threads that look at the flags, with `scheme=paper` |
 //! | `checkpoint` | rounds of the checkpoint threads |
 //! | `recovery` | what a region holds after a crash |
-//! | `atomic` | the atomics, or a model checker's |
 //! | `tests`, `crashes`, `ring_models` | tests: with threads, with losses of power, under a model checker |
 
-mod atomic;
 mod checkpoint;
 mod commit_workers;
 #[cfg(all(test, not(any(feature = "checked-gates", feature = "checked-slots"))))]
 mod crashes;
 mod entrance;
+mod joining;
 mod layout;
 mod options;
 mod recovery;
@@ -44,23 +44,25 @@ mod tests;
 mod waiters;
 
 pub use layout::{Hash, Shape as RegionShape, Superblock as RegionSuperblock};
-pub use options::{NvmOptions, Scheme};
+pub use options::{NvmOptions, Scheme, Slots};
 pub use recovery::FoundRegion;
 
 use super::common::{Common, Counts};
 use super::handle::Inside;
-use super::{Handle, Journal, TransactionId};
+use super::rounds::Checkpointed;
+use super::{Checkpointing, Handle, Journal, TransactionId, atomic};
 use crate::device::nvm::Nvm;
 use crate::fs::ext::blocks::Blocks;
 use crate::fs::ext::media::Media;
 use crate::fs::volume::{Timestamp, VolumeError};
 use crate::label::Content;
-use crate::task::{SharedGate, Step, Task};
+use crate::task::{Gate, SharedGate, Step, Task};
 use crate::time::Time;
 use atomic::{AtomicBool, AtomicU32, AtomicU64, Mutex, locked, relax};
 use checkpoint::Checkpoints;
 use commit_workers::CommitWorkers;
 use entrance::{Entered, Entrance};
+use joining::Joining;
 use layout::{Record, Shape, Superblock};
 use ring::{Credits, Ring};
 use std::ops::Range;
@@ -82,6 +84,8 @@ pub struct NvmJournal {
     nvm: Arc<dyn Nvm>,
     superblock: Superblock,
     scheme: Scheme,
+    /// With [`Slots::Locked`]: whoever takes and fills slots is alone inside.
+    slots_lock: Option<Gate<()>>,
     rings: Vec<Ring>,
     credits: Credits,
     /// Handles are inside; who closes a transaction waits until they have left.
@@ -101,6 +105,7 @@ pub struct NvmJournal {
     cuts: Vec<AtomicU64>,
     /// Ranges that transactions have freed which are not durable yet.
     freed: Mutex<Vec<(TransactionId, Range<u64>)>>,
+    joining: Joining,
     checkpoints: Checkpoints,
     commit_workers: CommitWorkers,
     waiters: Waiters,
@@ -129,7 +134,7 @@ impl NvmJournal {
     pub fn new(
         nvm: Arc<dyn Nvm>,
         superblock: Superblock,
-        options: &NvmOptions,
+        (options, checkpointing): (&NvmOptions, Checkpointing),
         (media, blocks): (Arc<Media>, Arc<Blocks>),
         origin: Timestamp,
     ) -> NvmJournal {
@@ -140,6 +145,7 @@ impl NvmJournal {
             nvm,
             superblock,
             scheme: options.scheme,
+            slots_lock: (options.slots == Slots::Locked).then(|| Gate::new("slots", ())),
             rings: (0..shape.partitions).map(|_| Ring::new(shape.slots as usize)).collect(),
             credits: Credits::new(shape.slots),
             entrance: Entrance::new(),
@@ -152,8 +158,10 @@ impl NvmJournal {
             records: AtomicU64::new(0),
             cuts: (0..CUTS * shape.partitions as usize).map(|_| AtomicU64::new(0)).collect(),
             freed: Mutex::default(),
+            joining: Joining::new(shape.partitions),
             checkpoints: Checkpoints::new(
-                options.checkpointers.unwrap_or(shape.partitions),
+                checkpointing.threads.unwrap_or(shape.partitions),
+                checkpointing.batch,
                 TransactionId(last),
                 shape.partitions as usize,
             ),
@@ -215,6 +223,9 @@ impl NvmJournal {
         if self.running() != id {
             return false;
         }
+        if self.scheme == Scheme::Helping {
+            self.take_joined(id);
+        }
         let first = id.0 as usize % CUTS * self.rings.len();
         for (ring, cut) in self.rings.iter().zip(&self.cuts[first..]) {
             cut.store(ring.tail(), Release);
@@ -254,6 +265,7 @@ impl NvmJournal {
     /// Makes a closed transaction durable: all slots below its cut are complete, and then a record says so. Several
     /// transactions may come to this point at once: one task stores the record, of the last that is complete, for all.
     fn store_commit(&self, task: &Task<'_>, id: TransactionId) -> Result<(), VolumeError> {
+        self.fill_joined(task, id);
         // Threads that copy into slots wake nobody: there are too many of them, and they end soon.
         while !self.is_durable(id) && self.complete_cut(id).is_none() {
             self.common.check()?;
@@ -319,6 +331,7 @@ impl NvmJournal {
 
     /// Waits until a closed transaction is durable, which another thread sees to.
     fn wait_for(&self, task: &Task<'_>, id: TransactionId) -> Result<(), VolumeError> {
+        self.fill_joined(task, id);
         self.waiters.wait_until(task, || self.is_durable(id) || self.common.check().is_err());
         self.common.check()?;
         task.wait_until(Time(self.durable_at.load(Acquire)));
@@ -331,7 +344,10 @@ impl NvmJournal {
             return Ok(());
         }
         self.empty(task)?;
-        self.renew_credits(blocks);
+        if !self.renew_credits(blocks) {
+            // All room may be reserved by handles that have not ended.
+            relax(task);
+        }
         Ok(())
     }
 
@@ -364,6 +380,9 @@ impl Journal for NvmJournal {
         if self.common.blocks.stay_beyond(1) {
             // They are too many for the memory of this process.
             self.empty(task)?;
+        }
+        if self.is_joined_enough() {
+            self.commit(task, self.running())?;
         }
         while !self.credits.reserve(blocks + FOR_REVOKES) {
             self.make_room(task, blocks + FOR_REVOKES)?;
@@ -412,11 +431,11 @@ impl Journal for NvmJournal {
     }
 
     fn wants_checkpoint(&self) -> bool {
-        self.is_checkpoint_due()
+        self.wants_thread()
     }
 
     fn checkpoint(&self, task: &Task<'_>) -> Result<(), VolumeError> {
-        self.checkpoint_a_piece(task)
+        self.lend_thread(task)
     }
 
     fn watch(&self, task: &Task<'_>) -> bool {
@@ -424,7 +443,7 @@ impl Journal for NvmJournal {
     }
 
     fn workers(&self) -> usize {
-        self.checkpoints.workers() + self.commit_workers.count()
+        self.checkpoints.rounds.threads() + self.commit_workers.count()
     }
 
     fn end(&self, task: &Task<'_>) -> Result<(), VolumeError> {

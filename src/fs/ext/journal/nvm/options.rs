@@ -14,6 +14,16 @@ pub enum Scheme {
     Paper,
 }
 
+impl Scheme {
+    /// The hash of a new region.
+    pub fn hash(self) -> Hash {
+        match self {
+            Scheme::Helping => Hash::Modulo,
+            Scheme::Paper => Hash::Modulo,
+        }
+    }
+}
+
 impl Choice for Scheme {
     const WORDS: &'static [(&'static str, Self, &'static str)] = &[
         ("helping", Scheme::Helping, "commits look at the flags of slots; a checkpoint covers many commits"),
@@ -25,8 +35,25 @@ impl Choice for Scheme {
     ];
 }
 
+/// The way in which a handle takes and fills its slots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Slots {
+    /// By one atomic addition for each partition; nothing else is shared.
+    Atomic,
+    /// Behind one lock for all partitions, which is held until the slots are filled. It shows what the additions are worth.
+    Locked,
+}
+
+impl Choice for Slots {
+    const WORDS: &'static [(&'static str, Self, &'static str)] = &[
+        ("atomic", Slots::Atomic, "by an atomic addition, without a lock, as in the paper"),
+        ("locked", Slots::Locked, "behind one lock, as in a log without partitions"),
+    ];
+}
+
 impl Choice for Hash {
     const WORDS: &'static [(&'static str, Self, &'static str)] = &[
+        ("extents", Hash::Extents, "64 neighbours share a partition, so that they go home together"),
         ("modulo", Hash::Modulo, "its number modulo the number of partitions, as in the paper"),
         ("multiplicative", Hash::Multiplicative, "a multiplicative hash, which spreads strided numbers"),
     ];
@@ -37,11 +64,10 @@ impl Choice for Hash {
 pub struct NvmOptions {
     /// `None` for those of the region, or [`PARTITIONS`].
     pub partitions: Option<u32>,
-    /// `None` for that of the region, or [`Hash::Modulo`].
+    /// `None` for that of the region, or of a new one the scheme's: [`Scheme::hash`].
     pub hash: Option<Hash>,
     pub scheme: Scheme,
-    /// Threads of a checkpoint; `None` for one for each partition.
-    pub checkpointers: Option<u32>,
+    pub slots: Slots,
     /// A region with another shape, of another volume or damaged is formatted anew.
     pub renews: bool,
 }
@@ -55,7 +81,7 @@ impl NvmOptions {
     /// The shape of a region of so many bytes, which may have one already. Fails with what would be right.
     pub fn shape(&self, bytes: u64, block_bytes: usize, width: usize, known: Option<Shape>) -> Result<Shape, String> {
         let partitions = self.partitions.or(known.map(|shape| shape.partitions)).unwrap_or(PARTITIONS);
-        let hash = self.hash.or(known.map(|shape| shape.hash)).unwrap_or(Hash::Modulo);
+        let hash = self.hash.or(known.map(|shape| shape.hash)).unwrap_or(self.scheme.hash());
         let shape = Shape::of(bytes, partitions, hash, block_bytes, width);
         if shape.slots < LEAST_SLOTS {
             let least = u64::from(partitions) * LEAST_SLOTS * (block_bytes as u64 + 64);

@@ -71,6 +71,8 @@ pub struct Ring {
     tail: Padded<AtomicU64>,
     checked: Padded<AtomicU64>,
     head: Padded<AtomicU64>,
+    /// Slots that will be taken when the running transaction is closed, at most.
+    waiting: Padded<AtomicU64>,
     slots: Box<[Slot]>,
 }
 
@@ -81,6 +83,7 @@ impl Ring {
             tail: Padded::default(),
             checked: Padded::default(),
             head: Padded::default(),
+            waiting: Padded::default(),
             slots: (0..slots).map(|_| Slot::default()).collect(),
         }
     }
@@ -128,6 +131,28 @@ impl Ring {
     pub fn used(&self) -> u64 {
         let head = self.head();
         self.tail().saturating_sub(head)
+    }
+
+    /// So many slots more will be taken when the running transaction is closed; the caller has credits for them.
+    pub fn wait(&self, count: u64) {
+        self.waiting.0.fetch_add(count, AcqRel);
+    }
+
+    /// So many slots are no longer waited for: those of them that were needed are taken.
+    pub fn wait_no_more(&self, count: u64) {
+        self.waiting.0.fetch_sub(count, AcqRel);
+    }
+
+    /// Slots that will be taken when the running transaction is closed, at most.
+    pub fn waiting(&self) -> u64 {
+        self.waiting.0.load(Acquire)
+    }
+
+    /// Slots that are neither taken nor waited for.
+    fn free(&self) -> u64 {
+        // In this order: slots that are taken meanwhile are counted twice, and never not at all.
+        let waiting = self.waiting();
+        self.slots().saturating_sub(self.used() + waiting)
     }
 
     pub fn slots(&self) -> u64 {
@@ -209,7 +234,7 @@ impl Credits {
     pub fn renew<'r>(&self, rings: impl Iterator<Item = &'r Ring>) {
         // In this order: slots that are taken between the two loads make `least` smaller, and never the credits greater.
         let granted = self.granted.0.load(Acquire);
-        let least = rings.map(|ring| ring.slots() - ring.used()).min().unwrap_or(0) as i64;
+        let least = rings.map(Ring::free).min().unwrap_or(0) as i64;
         if least > granted {
             self.granted.0.fetch_add(least - granted, AcqRel);
             self.free.0.fetch_add(least - granted, AcqRel);

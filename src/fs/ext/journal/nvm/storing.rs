@@ -1,8 +1,12 @@
-//! A handle ends: what it has changed is copied into slots.
+//! A handle ends: what it has changed is copied into slots, at once or when its transaction is closed.
+//!
+//! With `scheme=paper`, as the paper has it:
 //!
 //! 1. Behind the gate of the running transaction: a snapshot of each changed block, and a slot for it in its partition.
 //! 2. The handle leaves the gate: the transaction can be closed while the copies are made.
 //! 3. Each snapshot is copied into its slot; one fence; then the flags.
+//!
+//! Otherwise changes are [joined](super::joining): a block is copied once for each transaction that has changed it.
 //!
 //! A snapshot costs no copy: the bytes of a block are shared, and copied if it is changed meanwhile. It carries the version
 //! of the block, so that the newest of several images is known whatever their slots (J5).
@@ -10,19 +14,20 @@
 use super::atomic::locked;
 use super::layout::{Header, MOST_RANGES, ranges_to_bytes};
 use super::ring::{Entry, Kept};
-use super::{FOR_REVOKES, NvmJournal, Revoked};
+use super::{FOR_REVOKES, NvmJournal, Revoked, Scheme};
 use crate::crc;
 use crate::fs::ext::blocks::Bytes;
 use crate::fs::ext::journal::handle::Done;
 use crate::fs::ext::journal::{Handle, TransactionId};
 use crate::label::Content;
 use crate::task::{Step, Task};
+use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// A slot that a handle has taken, and what goes there.
-struct Taken {
-    partition: u32,
-    index: u64,
+/// A slot that is taken, and what goes there.
+pub(super) struct Taken {
+    pub(super) partition: u32,
+    pub(super) index: u64,
     entry: Entry,
     bytes: Bytes,
 }
@@ -47,31 +52,65 @@ impl NvmJournal {
             return;
         }
         let done = std::mem::take(handle.done.get_mut());
-        let taken = self.take_slots(handle.task, handle.id, done);
-        self.leave(handle);
-        self.store_slots(handle.task, handle.id, &taken);
-        assert!(taken.len() <= reserved, "{} slots are taken, and {reserved} were reserved", taken.len());
-        self.credits.give_back(reserved, taken.len());
+        let task = handle.task;
+        if !done.freed.is_empty() {
+            locked(&self.freed).extend(done.freed.iter().map(|range| (handle.id, range.clone())));
+        }
+        let used = match self.scheme {
+            Scheme::Helping => {
+                let used = self.join(task, handle.id, done);
+                self.leave(handle);
+                used
+            }
+            Scheme::Paper => {
+                // Nobody unwinds here, and so a handle may end at a gate.
+                let lock = self.slots_lock.as_ref().map(|lock| lock.enter(task));
+                let taken = self.take_slots(task, handle.id, done);
+                self.leave(handle);
+                self.store_slots(task, handle.id, &taken);
+                drop(lock);
+                taken.len()
+            }
+        };
+        assert!(used <= reserved, "{used} slots are needed, and {reserved} were reserved");
+        self.credits.give_back(reserved, used);
         handle.task.spend(Step::LineShared, 2);
     }
 
     /// Takes a slot for each changed block, and for what was freed.
     fn take_slots(&self, task: &Task<'_>, id: TransactionId, done: Done) -> Vec<Taken> {
-        let Done { mut changed, freed, revoked } = done;
-        if !freed.is_empty() {
-            locked(&self.freed).extend(freed.into_iter().map(|range| (id, range)));
-        }
+        let Done { mut changed, revoked, .. } = done;
         changed.sort_unstable_by_key(|(block, _)| *block);
         changed.dedup_by_key(|(block, _)| *block);
-        let mut taken: Vec<Taken> = Vec::with_capacity(changed.len() + 1);
-        for (block, content) in changed {
-            // One that has gone was freed by another handle since.
-            let Some((bytes, version)) = self.common.blocks.snapshot(block) else { continue };
-            let partition = self.shape().partition_of(block);
-            let what = Kept::Image(if content == Content::Metadata { content } else { Content::Data });
-            taken.push(Taken { partition, index: 0, entry: Entry { block, version, what }, bytes });
+        let images = changed.into_iter().filter_map(|(block, content)| self.image(block, content));
+        let mut taken: Vec<Taken> = images.collect();
+        taken.extend(self.revokes(id, &revoked));
+        taken.sort_by_key(|taken| taken.partition);
+        for slots in taken.chunk_by_mut(|one, other| one.partition == other.partition) {
+            self.take_of_partition(slots);
+            task.spend(Step::LineShared, 1);
         }
-        for ranges in revoked.chunks(MOST_RANGES) {
+        taken
+    }
+
+    /// Takes slots that are all of one partition.
+    pub(super) fn take_of_partition(&self, slots: &mut [Taken]) {
+        let Some(first) = slots.first() else { return };
+        let indexes = self.rings[first.partition as usize].take(slots.len() as u64);
+        slots.iter_mut().zip(indexes).for_each(|(slot, index)| slot.index = index);
+    }
+
+    /// A changed block as it is now, for a slot that is not taken yet. `None` if it has gone: it was freed since.
+    pub(super) fn image(&self, block: u64, content: Content) -> Option<Taken> {
+        let (bytes, version) = self.common.blocks.snapshot(block)?;
+        let partition = self.shape().partition_of(block);
+        let what = Kept::Image(if content == Content::Metadata { content } else { Content::Data });
+        Some(Taken { partition, index: 0, entry: Entry { block, version, what }, bytes })
+    }
+
+    /// Freed blocks of a transaction, for slots that are not taken yet.
+    pub(super) fn revokes(&self, id: TransactionId, revoked: &[Range<u64>]) -> Vec<Taken> {
+        let taken = |ranges: &[Range<u64>]| {
             let version = self.common.blocks.next_version();
             self.counts.revokes.fetch_add(ranges.iter().map(|range| range.end - range.start).sum(), Relaxed);
             self.checkpoints.revoke(Revoked { transaction: id, version, ranges: ranges.to_vec() });
@@ -80,19 +119,13 @@ impl NvmJournal {
             let bytes =
                 if self.common.media.holds_stamps() { Bytes::default() } else { ranges_to_bytes(ranges).into() };
             let entry = Entry { block: ranges.len() as u64, version, what: Kept::Revoke };
-            taken.push(Taken { partition, index: 0, entry, bytes });
-        }
-        taken.sort_by_key(|taken| taken.partition);
-        for slots in taken.chunk_by_mut(|one, other| one.partition == other.partition) {
-            let indexes = self.rings[slots[0].partition as usize].take(slots.len() as u64);
-            task.spend(Step::LineShared, 1);
-            slots.iter_mut().zip(indexes).for_each(|(slot, index)| slot.index = index);
-        }
-        taken
+            Taken { partition, index: 0, entry, bytes }
+        };
+        revoked.chunks(MOST_RANGES).map(taken).collect()
     }
 
     /// Copies into the slots, makes that durable, and says so.
-    fn store_slots(&self, task: &Task<'_>, id: TransactionId, taken: &[Taken]) {
+    pub(super) fn store_slots(&self, task: &Task<'_>, id: TransactionId, taken: &[Taken]) {
         if taken.is_empty() {
             return;
         }
@@ -137,7 +170,7 @@ impl NvmJournal {
         let images = taken.iter().filter(|taken| taken.entry.what != Kept::Revoke).count() as u64;
         self.counts.logged_blocks.fetch_add(images, Relaxed);
         task.spend(Step::BlockStored, images);
-        // The handle is gone, and nothing is waited for here: the time goes on where the task is asked next.
+        // Nothing is waited for here: a handle may have gone, and the time goes on where the task is asked next.
         task.pass_until(self.nvm.stored_by(begun, stored_bytes));
     }
 }

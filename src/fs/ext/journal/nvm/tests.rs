@@ -1,7 +1,7 @@
 //! The journal on memory that loses what was not fenced: a crash leaves what is durable, and no line more.
 
 use super::layout::{Hash, Shape, Superblock};
-use super::{FoundRegion, NvmJournal, NvmOptions, Scheme};
+use super::{Checkpointing, FoundRegion, NvmJournal, NvmOptions, Scheme, Slots};
 use crate::device::conv::Conventional;
 use crate::device::nvm::Nvm;
 use crate::device::nvm::lines::Lines;
@@ -22,7 +22,8 @@ use std::time::Duration;
 const BLOCK: usize = BLOCK_BYTES as usize;
 
 const OPTIONS: NvmOptions =
-    NvmOptions { partitions: None, hash: None, scheme: Scheme::Helping, checkpointers: None, renews: false };
+    NvmOptions { partitions: None, hash: None, scheme: Scheme::Helping, slots: Slots::Atomic, renews: false };
+const CHECKPOINTING: Checkpointing = Checkpointing { batch: 64, threads: None };
 
 /// A journal on a volume of 256 blocks, with its memory.
 struct World {
@@ -43,7 +44,10 @@ impl World {
         let media = Arc::new(Media::new(Box::new(Conventional::in_memory(256, BLOCK)), BLOCK));
         let below = (Arc::clone(&media), Arc::new(Blocks::new(None, usize::MAX)));
         let memory: Arc<dyn Nvm> = Arc::new(nvm.clone());
-        let journal = NvmJournal::new(memory, superblock, &NvmOptions { scheme, ..OPTIONS }, below, Timestamp(0));
+        let journal = {
+            let options = NvmOptions { scheme, ..OPTIONS };
+            NvmJournal::new(memory, superblock, (&options, CHECKPOINTING), below, Timestamp(0))
+        };
         World { nvm, media, journal }
     }
 
@@ -161,7 +165,12 @@ fn skew_and_a_full_region_only_make_handles_wait() {
         assert_eq!(world.after_a_crash(), BTreeMap::from([(8, 100), (16, 100), (24, 100)]));
         assert!(world.journal.counts().waits > 0);
         let [all, fullest, emptiest] = world.journal.own_counts()[..] else { panic!("three counts") };
-        assert_eq!((all.1, fullest.1, emptiest.1), (300, 300, 0));
+        assert_eq!((fullest.1, emptiest.1), (all.1, 0));
+        match scheme {
+            // A commit joins the changes of three rounds.
+            Scheme::Helping => assert!((102..=111).contains(&all.1), "{}", all.1),
+            Scheme::Paper => assert_eq!(all.1, 300),
+        }
     }
 }
 
