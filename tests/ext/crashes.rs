@@ -214,7 +214,7 @@ fn crash(data: &str, place: Place, seed: u64) {
     let operations = match place {
         Place::Inline | Place::Device => 1500,
         // A store of memory is a small part of a block.
-        Place::Memory => 30_000,
+        Place::Memory => 8_000,
         // A commit is one operation, and none writes.
         Place::Monitor => 300,
     };
