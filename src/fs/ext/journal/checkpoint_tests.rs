@@ -235,7 +235,7 @@ fn a_simulated_checkpoint_takes_no_time_of_the_call_that_looks() {
     let committed = task.now();
     journal.checkpoint(&task).unwrap();
     assert_eq!(task.now(), committed);
-    // Five batches of a nanosecond each by two threads: two of each have begun, or three of one.
+    // Five batches of a nanosecond each by two threads, which have begun one each at most.
     let begun = world.writes.lock().unwrap().len();
     assert!((1..=2).contains(&begun), "{begun} batches have begun at {committed:?}");
     assert!(!world.stored.lock().unwrap().is_empty(), "the round is under way");

@@ -2,8 +2,8 @@
 //! Journaling Scheme", JKCA 21(7), 2021), with what the paper leaves open: docs/decisions/0012 has each point.
 //!
 //! ```text
-//!  threads          handle ends: snapshot of each changed block, a slot in its partition by one atomic addition,
-//!   │ │ │           copy, fence, flag                                              no lock from here on
+//!  threads          a block of a transaction: snapshot, a slot in its partition by one atomic addition, copy, fence, flag;
+//!   │ │ │           when its transaction is closed, or with scheme=paper when its handle ends
 //!   ▼ ▼ ▼
 //!  partition 0 ▓▓▓▓▓▓▒▒░░░░   partition 1 ▓▓▓▓▒▒▒░░░   ...      ▓ committed  ▒ complete  ░ free
 //!       │           commit: cut = tails of all partitions; all flags below it; record; done
@@ -18,7 +18,7 @@
 //! | `ring` | the slots of a partition, without locks; credits |
 //! | `layout` | what lies in the region |
 //! | `options` | the options of the journal |
-//! | `storing` | a handle's blocks into their slots |
+//! | `storing` | blocks into their slots |
 //! | `joining` | a block that a transaction changes several times is stored once |
 //! | `waiters` | threads that wait for the progress of others |
 //! | `commit_workers` | threads that look at the flags, with `scheme=paper` |
