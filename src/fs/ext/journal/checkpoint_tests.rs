@@ -118,7 +118,8 @@ impl World {
         let (log, blocks) = (Box::new(Memory(Arc::clone(&stored))), Arc::new(Blocks::new(None, usize::MAX)));
         let below = (Arc::clone(&media), blocks);
         let checkpointing = Checkpointing { batch: BATCH, threads: Some(2) };
-        let journal = LoggedJournal::new(log, below, TransactionId(1), Timestamp(0), checkpointing, false);
+        // Without a thread that is lent, each caller commits.
+        let journal = LoggedJournal::new(log, below, TransactionId(1), Timestamp(0), checkpointing, true);
         World { journal: Arc::new(journal), media, stored, hook, writes }
     }
 
@@ -245,4 +246,25 @@ fn a_simulated_checkpoint_takes_no_time_of_the_call_that_looks() {
     assert_eq!(*world.stored.lock().unwrap(), [], "all is home, and the log has let it go");
     let began: Vec<u64> = world.writes.lock().unwrap().iter().map(|(at, _)| at.since_ns(committed)).collect();
     assert_eq!(began, [0, 0, 1, 1, 2], "two threads write side by side");
+}
+
+#[test]
+fn a_lent_thread_commits_for_those_who_ask_and_nobody_waits_for_one_that_is_gone() {
+    let world = World::new();
+    let journal = &world.journal;
+    assert_eq!(journal.workers(), 3, "two for checkpoints, one for commits");
+    let has_lent = std::sync::atomic::AtomicBool::new(true);
+    let order = std::sync::atomic::Ordering::SeqCst;
+    std::thread::scope(|scope| {
+        scope.spawn(|| while has_lent.load(order) && journal.watch(&Task::at(Time::ZERO)) {});
+        for byte in 1..=50 {
+            set(journal, 10, byte);
+            commit(journal);
+            assert_eq!(world.stored.lock().unwrap().len(), usize::from(byte), "a commit is stored when it returns");
+        }
+        has_lent.store(false, order);
+    });
+    set(journal, 10, 51);
+    commit(journal);
+    assert_eq!(*world.stored.lock().unwrap(), (1..=51).map(TransactionId).collect::<Vec<_>>());
 }
