@@ -256,7 +256,11 @@ fn a_lent_thread_commits_for_those_who_ask_and_nobody_waits_for_one_that_is_gone
     let has_lent = std::sync::atomic::AtomicBool::new(true);
     let order = std::sync::atomic::Ordering::SeqCst;
     std::thread::scope(|scope| {
-        scope.spawn(|| while has_lent.load(order) && journal.watch(&Task::at(Time::ZERO)) {});
+        scope.spawn(|| {
+            while has_lent.load(order) && journal.watch(&Task::at(Time::ZERO)) {
+                std::hint::spin_loop();
+            }
+        });
         for byte in 1..=50 {
             set(journal, 10, byte);
             commit(journal);
