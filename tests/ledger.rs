@@ -21,6 +21,31 @@ use flashpath::workload::generator::generator;
 use flashpath::workload::trace::{TraceOptions, TraceWorkload};
 use sums::{Ledger, check_ledger};
 
+/// A file system writes block after block, and the kernel's block layer sends fewer and larger requests: the counts of both were
+/// set beside each other, and a ratio of the paper was missed for that reason alone.
+#[test]
+fn write_requests_of_a_file_system_are_counted_as_a_block_layer_merges_them() {
+    let run = |path: &str, work: &str, max_request_bytes| {
+        let work = Work::Files(file_workload(&parse_term(work).unwrap(), 5).unwrap());
+        let result = result(path, work, RunOptions { max_request_bytes, ..RunOptions::default() });
+        (result.write_requests, result.options)
+    };
+    let seq_write = "seq_write:file=8M,sync";
+    for path in ["ext:data=ordered/page/nand:size=128M", "sfs/page/nand:size=128M", "sfs/zns:size=512M,zone=4M"] {
+        let (merged, options) = run(path, seq_write, None);
+        let (split, split_options) = run(path, seq_write, Some(4096));
+        let [largest, smallest] = [&merged[0], &split[0]];
+        assert_eq!((merged.len(), largest.max_bytes, options.len()), (1, 1280 << 10, 0), "{path}");
+        assert_eq!(split_options, ["--max-request 4096"]);
+        assert_eq!(largest.calls, smallest.calls, "{path}: the same calls");
+        assert!(smallest.merged >= 2048, "{path}: a request for each block, {smallest:?}");
+        assert!(largest.merged * 8 < smallest.merged, "{path}: {largest:?}, {smallest:?}");
+    }
+    let (both, _) = run("ext:data=journal/conv:size=64M+conv:size=32M", seq_write, None);
+    assert_eq!(both.iter().map(|to| to.station.as_str()).collect::<Vec<_>>(), ["conv", "conv-2"]);
+    assert!(run("tree", seq_write, None).0.is_empty(), "no device is below it");
+}
+
 const LAYERS: [&str; 4] = ["page", "dftl:table=500", "fast", "superblock:cache=100"];
 
 fn result(path: &str, work: Work<'_>, options: RunOptions) -> RunResult {

@@ -36,6 +36,8 @@ pub struct Account {
     pub flash: Option<FlashAccount>,
     /// The writes to a drive, beside its pages.
     pub cover: Option<PageCover>,
+    /// The write requests of a file system to it, if they were counted.
+    pub write_requests: Option<WriteRequests>,
     /// The counts of a drive that is the whole path.
     pub drive: Option<DriveAccount>,
     /// The state of each of its erase blocks, zones or segments, if it has any.
@@ -77,12 +79,31 @@ impl Account {
             map: self.map.clone(),
             flash,
             cover: self.cover.zip(earlier.cover).map(|(now, then)| now.since(then)),
+            write_requests: self.write_requests.zip(earlier.write_requests).map(|(now, then)| now.since(then)),
             drive: self.drive.as_ref().zip(earlier.drive.as_ref()).map(|(now, then)| DriveAccount {
                 mapping_reads: now.mapping_reads - then.mapping_reads,
                 ..now.clone()
             }),
             below: self.below.iter().zip(&earlier.below).map(|(now, then)| now.since(then)).collect(),
         }
+    }
+}
+
+/// The writes of a file system to a device, as requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WriteRequests {
+    /// The calls of the file system.
+    pub calls: u64,
+    /// The requests that a block layer makes of them: a write is merged into the one before it if it begins where that ends.
+    pub merged: u64,
+    /// The largest request, in bytes.
+    pub max_bytes: u64,
+}
+
+impl WriteRequests {
+    /// The counts since `earlier`.
+    pub fn since(self, earlier: WriteRequests) -> WriteRequests {
+        WriteRequests { calls: self.calls - earlier.calls, merged: self.merged - earlier.merged, ..self }
     }
 }
 

@@ -3,7 +3,7 @@
 
 use super::number::{self, NONE};
 use super::row::{Better, Quantity, Row, make_row};
-use super::{LedgerRow, Percentiles, RunResult, translation_rows};
+use super::{LedgerRow, Percentiles, RunResult, WriteRequestsResult, translation_rows};
 use crate::units::BLOCK_BYTES;
 
 /// A section of rows.
@@ -30,6 +30,7 @@ pub fn sections(results: &[RunResult]) -> Vec<Section> {
         row("discarded by the host", Better::Neither, &|r| nonzero(r.workload.discarded_blocks, blocks_as_bytes)),
         row("rejected lines", Better::Neither, &|r| nonzero(r.workload.rejected_lines, counted)),
     ];
+    let work = work.into_iter().chain(request_rows(results)).collect();
     let drive = vec![
         overprovisioning_row(results),
         row("erases per block, min / mean / max", Better::Neither, &|r| has_flash(r).then(|| (wear_range(r), 0.0))),
@@ -73,6 +74,24 @@ pub fn sections(results: &[RunResult]) -> Vec<Section> {
     }
     sections.retain(|section| !section.rows.is_empty());
     sections
+}
+
+/// The rows of a file system's write requests, to each station that gets any.
+fn request_rows(results: &[RunResult]) -> Vec<Row> {
+    let mut stations: Vec<&WriteRequestsResult> = Vec::new();
+    for requests in results.iter().flat_map(|result| &result.write_requests) {
+        if stations.iter().all(|other| other.station != requests.station) {
+            stations.push(requests);
+        }
+    }
+    let row = |to: &WriteRequestsResult| {
+        let label = format!("write requests to {}, up to {}", to.station, number::bytes(to.max_bytes as f64));
+        make_row(results, label, Better::Neither, &|result| {
+            let mut requests = result.write_requests.iter();
+            counted(requests.find(|requests| requests.station == to.station)?.merged)
+        })
+    };
+    stations.into_iter().map(row).collect()
 }
 
 /// The key numbers.

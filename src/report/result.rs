@@ -59,6 +59,8 @@ pub struct RunResult {
     /// The stations below the workload, each behind the one above it. The report draws the path from them.
     #[serde(skip)]
     pub stations: Vec<StationResult>,
+    /// The write requests of a file system to each station below it; empty without a file system.
+    pub write_requests: Vec<WriteRequestsResult>,
     /// Erase counts.
     pub wear: Wear,
     /// Maps of erase blocks, zones and segments at the end of the run, of the stations that have any, from the top down.
@@ -255,6 +257,19 @@ pub struct StationResult {
     pub received: Vec<LedgerRow>,
     /// 4 KiB blocks in the flash blocks that it erased; `None` without flash.
     pub erased_blocks: Option<f64>,
+}
+
+/// The write requests of a file system to a station below it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct WriteRequestsResult {
+    /// The station.
+    pub station: String,
+    /// The calls of the file system.
+    pub calls: u64,
+    /// The requests that a block layer makes of them: a write is merged into the one before it if it begins where that ends.
+    pub merged: u64,
+    /// The largest request, in bytes.
+    pub max_bytes: u64,
 }
 
 /// Erase counts over the drive's blocks, from new; of a zoned drive, over its zones.

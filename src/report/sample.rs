@@ -149,6 +149,7 @@ fn run(path: &str, seed: u64, stations: &[Station], latency_scale: Option<f64>) 
         ledger,
         media: vec![last.to_string()],
         stations: chain(stations, erase_sum),
+        write_requests: Vec::new(),
         wear: Wear {
             erase_count_min: erases.iter().copied().min().unwrap_or(0),
             erase_count_mean: mean,

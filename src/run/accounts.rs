@@ -1,9 +1,9 @@
 //! Ledger, wear and sums of a run, computed only from the accounts of the path's stations.
 
 use super::maps::station_map;
-use crate::device::{Account, DriveAccount, FlashAccount, PageCover};
+use crate::device::{Account, DriveAccount, FlashAccount, PageCover, WriteRequests};
 use crate::label::{Cause, Content, Label, Tally};
-use crate::report::{FlashResult, LedgerRow, StationMap, StationResult, SumCheck, TranslationResult, Wear, wear_bins};
+use crate::report::{FlashResult, LedgerRow, StationMap, StationResult, SumCheck, TranslationResult, Wear, WriteRequestsResult, wear_bins};
 use crate::units::BLOCK_BYTES;
 use std::collections::BTreeMap;
 
@@ -18,6 +18,8 @@ pub struct Accounted {
     pub media: Vec<String>,
     /// The stations, each behind the one above it.
     pub stations: Vec<StationResult>,
+    /// The write requests to the stations below a file system.
+    pub write_requests: Vec<WriteRequestsResult>,
     pub flash: FlashResult,
     pub translation: TranslationResult,
     pub wear: Wear,
@@ -131,6 +133,7 @@ pub fn accounted(
         ledger: nodes.iter().flat_map(|node| rows(&node.name, &node.account.sent, unit_bytes)).collect(),
         media: nodes.iter().filter(|node| is_medium(node.account)).map(|node| node.name.clone()).collect(),
         stations: nodes.iter().map(|node| station(node, unit_bytes)).collect(),
+        write_requests: nodes.iter().filter_map(write_requests).collect(),
         flash: flash_of(&flashes(&nodes), since.drive.as_ref(), exported_bytes),
         translation: TranslationResult {
             station: since.station.to_string(),
@@ -158,6 +161,11 @@ fn page_warnings(node: &Node) -> Vec<String> {
 
 fn flashes<'a>(nodes: &[Node<'a>]) -> Vec<&'a FlashAccount> {
     nodes.iter().filter_map(|node| node.account.flash.as_ref()).collect()
+}
+
+fn write_requests(node: &Node) -> Option<WriteRequestsResult> {
+    let WriteRequests { calls, merged, max_bytes } = node.account.write_requests?;
+    Some(WriteRequestsResult { station: node.name.clone(), calls, merged, max_bytes })
 }
 
 /// The place of a station, and its counts beside the ledger.

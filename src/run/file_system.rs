@@ -3,6 +3,7 @@
 use super::error::OpenError;
 use super::open::{make_media, open_media, open_media_recorded, open_medium_recorded};
 use super::path::Path;
+use super::requests::MAX_REQUEST_BYTES;
 use super::watched::Watched;
 use crate::device::Medium;
 use crate::device::station::{DeviceNode, MakeOptions, Payload, remove};
@@ -21,29 +22,52 @@ pub type Owner = (u32, u32);
 /// Opens the volume of the file system on top of a path. What is in memory is made anew; what lies in an image must
 /// have been made before.
 pub fn open_file_system(path: &Path, mounting: &Mounting, access: Access) -> Result<Arc<dyn Volume>, OpenError> {
+    open_on(path, open_media(path, Payload::Bytes, mounting.seed)?, mounting, access)
+}
+
+/// The same; its write requests to each device are counted, merged up to `max_request` bytes.
+pub(super) fn open_file_system_counted(
+    path: &Path,
+    mounting: &Mounting,
+    access: Access,
+    max_request: u64,
+) -> Result<Arc<dyn Volume>, OpenError> {
+    let media = open_media(path, Payload::Bytes, mounting.seed)?;
+    let counted = media.into_iter().map(|medium| Watched::of(medium, max_request).0).collect();
+    open_on(path, counted, mounting, access)
+}
+
+fn open_on(
+    path: &Path,
+    below: Vec<Medium>,
+    mounting: &Mounting,
+    access: Access,
+) -> Result<Arc<dyn Volume>, OpenError> {
     let settings = settings_of(path)?;
-    if is_in_memory(path) {
-        return create(path, settings, Payload::Bytes, mounting);
+    match is_in_memory(path) {
+        true => settings.create(below, mounting),
+        false => stored(path, settings)?.open(below, mounting, access),
     }
-    let below = open_media(path, Payload::Bytes, mounting.seed)?;
-    stored(path, settings)?.open(below, mounting, access).map_err(failed(path))
+    .map_err(failed(path))
 }
 
 /// Makes a volume of stamps in memory, in which a file workload is simulated.
 pub fn simulated_file_system(path: &Path, seed: u64) -> Result<Arc<dyn Volume>, OpenError> {
-    Ok(simulated_and_watched(path, seed, None)?.0)
+    Ok(simulated_and_watched(path, seed, None, MAX_REQUEST_BYTES)?.0)
 }
 
-/// The same, and a hold of each device below it. The devices record the waits of their operations, if there is a log.
+/// The same, and a hold of each device below it. The devices record the waits of their operations, if there is a log; its
+/// write requests are merged up to `max_request` bytes.
 pub(super) fn simulated_and_watched(
     path: &Path,
     seed: u64,
     waits: Option<&WaitLog>,
+    max_request: u64,
 ) -> Result<(Arc<dyn Volume>, Vec<Watched>), OpenError> {
     let settings = settings_of(path)?;
     check_simulated(path, settings)?;
     let media = open_media_recorded(path, Payload::Stamps, seed, waits)?;
-    let (below, watched): (Vec<Medium>, Vec<Watched>) = media.into_iter().map(Watched::of).unzip();
+    let (below, watched): (Vec<Medium>, Vec<Watched>) = media.into_iter().map(|medium| Watched::of(medium, max_request)).unzip();
     Ok((settings.create(below, &Mounting::at(seed, 0)).map_err(failed(path))?, watched))
 }
 
@@ -59,11 +83,12 @@ pub(super) fn simulated_sfs(
     path: &Path,
     seed: u64,
     waits: Option<&WaitLog>,
+    max_request: u64,
 ) -> Result<Option<Sfs>, OpenError> {
     let settings = settings_of(path)?;
     let Some(sfs) = path.settings::<SfsSettings>() else { return Ok(None) };
     check_simulated(path, settings)?;
-    let medium = open_medium_recorded(path, Payload::Stamps, seed, waits)?;
+    let (medium, _) = Watched::of(open_medium_recorded(path, Payload::Stamps, seed, waits)?, max_request);
     let sfs = Sfs::create(task, medium, sfs, Identity { seed, origin: Timestamp(0) });
     sfs.map(Some).map_err(|error| failed(path)(error.into()))
 }
@@ -74,16 +99,6 @@ fn check_simulated(path: &Path, settings: &dyn VolumeSettings) -> Result<(), Ope
         return Err(OpenError::no_volume(path, what));
     }
     settings.refuses_simulation().map_or(Ok(()), |why| Err(OpenError::no_volume(path, why)))
-}
-
-/// Makes and mounts an empty volume on what is below it in the path.
-fn create(
-    path: &Path,
-    settings: &dyn VolumeSettings,
-    payload: Payload,
-    mounting: &Mounting,
-) -> Result<Arc<dyn Volume>, OpenError> {
-    settings.create(open_media(path, payload, mounting.seed)?, mounting).map_err(failed(path))
 }
 
 /// Makes the images of a path with a file system on top, and an empty volume on them. Those that a failure leaves

@@ -32,7 +32,7 @@ struct Rule {
 
 const LEAVE_OUT: &str = "leave it out";
 
-const RULES: [Rule; 12] = [
+const RULES: [Rule; 13] = [
     rule("--size", |given| given.file.bytes.is_some(), BLOCKS, VOLUME | KERNEL | DIRECTORY)
         .instead("set the size by an option of the workload, such as files="),
     rule("--utilization", |given| given.file.utilization.is_some(), BLOCKS, VOLUME),
@@ -46,6 +46,12 @@ const RULES: [Rule; 12] = [
     rule("--verify", |given| given.verify, BLOCKS, DEVICE | VOLUME),
     rule("--limit", |given| given.limit.is_some(), BLOCKS | FILES, DEVICE | VOLUME | KERNEL | DIRECTORY | PROCESS),
     rule("--cpu", |given| given.cpu.is_some(), FILES, VOLUME),
+    rule(
+        "--max-request",
+        |given| given.max_request_bytes.is_some(),
+        BLOCKS | FILES | PROGRAM,
+        VOLUME | KERNEL | PROCESS,
+    ),
     rule("--log", |given| given.log.is_some(), BLOCKS | FILES, DEVICE | VOLUME),
     rule("--only", |given| given.part != Part::Whole, FILES, DIRECTORY),
 ];

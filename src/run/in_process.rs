@@ -3,7 +3,7 @@
 
 use super::engine::Progress;
 use super::error::RunError;
-use super::file_system::{failed_call, open_file_system};
+use super::file_system::{failed_call, open_file_system_counted};
 use super::files::{FileRun, FilesRun, Part, Threads, run_files};
 use super::in_files::FilesPlace;
 use super::machine::Machine;
@@ -37,7 +37,7 @@ pub(super) fn run_in_process(
     watch: &mut dyn FnMut(&Progress) -> bool,
 ) -> Result<Outcome, RunError> {
     let seed = workload.seed;
-    let volume = open_file_system(path, &Mounting::at(seed, 0), Access::IfWhole).map_err(RunError::from)?;
+    let volume = open_file_system_counted(path, &Mounting::at(seed, 0), Access::IfWhole, options.max_request()).map_err(RunError::from)?;
     let files = InProcess::new(Arc::clone(&volume)).with_remembered_directories();
     let size_bytes = files.size_bytes().map_err(failed_call(path))?;
     let new = files.account().map_err(failed_call(path))?;

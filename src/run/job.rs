@@ -68,6 +68,7 @@ pub fn run(job: Job<'_>, machine: &dyn Machine, watch: &mut dyn FnMut(&Progress)
         },
     };
     outcome.result.seconds_wall = (machine.now_ns() - began) as f64 / 1e9;
+    outcome.result.options.extend(options.max_request_argument());
     outcome.result.options.extend(options.arguments);
     Ok(outcome)
 }
@@ -84,7 +85,7 @@ fn simulate_blocks(
 ) -> Result<(Outcome, u64), RunError> {
     let waits = options.log.as_ref().map(Logging::waits);
     let mut prepared: Prepared<'_> = match path.volume_settings() {
-        Some(_) => prepare_file_recorded(path, seed, options.file, waits)?,
+        Some(_) => prepare_file_recorded(path, seed, options.file, waits, options.max_request())?,
         None => prepare_recorded(path, seed, waits)?,
     };
     if prepared.needs_future() {

@@ -12,8 +12,15 @@ pub trait Machine: Sync {
     fn now_ns(&self) -> u64;
 
     /// Makes and mounts the kernel's file system on top of `path`, whose `settings` these are. All writes of these steps
-    /// are on the device when this returns. `seed` is that of the devices' random choices.
-    fn mount(&self, path: &Path, settings: &KernelSettings, seed: u64) -> Result<Box<dyn MountedPath>, RunError>;
+    /// are on the device when this returns. `seed` is that of the devices' random choices. Write requests are merged up to
+    /// `max_request` bytes.
+    fn mount(
+        &self,
+        path: &Path,
+        settings: &KernelSettings,
+        seed: u64,
+        max_request: u64,
+    ) -> Result<Box<dyn MountedPath>, RunError>;
 }
 
 /// A path with its file system mounted. Dropping it unmounts the file system and undoes all else.
@@ -42,7 +49,7 @@ impl Machine for NoMachine {
         0
     }
 
-    fn mount(&self, path: &Path, _: &KernelSettings, _: u64) -> Result<Box<dyn MountedPath>, RunError> {
+    fn mount(&self, path: &Path, _: &KernelSettings, _: u64, _: u64) -> Result<Box<dyn MountedPath>, RunError> {
         Err(OpenError::NeedsKernel(path.text.clone()).into())
     }
 }

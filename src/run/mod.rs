@@ -12,6 +12,7 @@
 //! | `open` | opens the devices of a path |
 //! | `file_system` | opens and makes the file system on top of a path |
 //! | `watched` | a device of a file system, whose counts the run looks at |
+//! | `requests` | the write requests of a file system, merged as a block layer does |
 //! | `volume` | makes volumes on images; checks, repairs and describes those of dm-zoned |
 //! | `stored_volume` | checks, repairs and describes volumes of file systems on images |
 //! | `labelling` | labels the writes of a file system by reading its metadata |
@@ -63,6 +64,7 @@ mod open;
 mod outcome;
 mod pace;
 mod path;
+mod requests;
 pub mod shared;
 mod stations;
 mod steady;
@@ -86,10 +88,11 @@ pub use labelling::Labelling;
 pub use logging::Logging;
 pub use machine::{Machine, MountedPath, NoMachine};
 pub use memory::memory_bytes;
-pub use open::open_device;
+pub use open::{open_device, open_device_counted};
 use open::open_device_recorded;
 pub use outcome::Outcome;
 pub use path::Path;
+pub use requests::MAX_REQUEST_BYTES;
 pub use stations::{Below, FileSystemSettings, ReadDevice, ReadVolume, STATIONS, Station, names_offering};
 pub use stored_volume::{
     check_file_system, inspect_file_system, mark_lost_changes, recover_file_system, repair_file_system,
@@ -151,7 +154,7 @@ fn prepare_recorded<'p>(path: &'p Path, seed: u64, waits: Option<&WaitLog>) -> R
         return Err(OpenError::NeedsKernel(path.text.clone()));
     }
     let driven = match (path.volume_settings(), path.drive()) {
-        (Some(_), _) => return prepare_file_recorded(path, seed, FileShape::default(), waits),
+        (Some(_), _) => return prepare_file_recorded(path, seed, FileShape::default(), waits, MAX_REQUEST_BYTES),
         (None, Some(drive)) => Driven::Drive(drive),
         (None, None) => Driven::Device(open_device_recorded(path, Payload::Stamps, seed, waits)?),
     };
@@ -159,17 +162,18 @@ fn prepare_recorded<'p>(path: &'p Path, seed: u64, waits: Option<&WaitLog>) -> R
 }
 
 /// Prepares a path with a file system on top for a block workload in a file of this shape. The devices record the waits
-/// of their operations, if there is a log.
+/// of their operations, if there is a log; its write requests are merged up to `max_request` bytes.
 fn prepare_file_recorded<'p>(
     path: &'p Path,
     seed: u64,
     shape: FileShape,
     waits: Option<&WaitLog>,
+    max_request: u64,
 ) -> Result<Prepared<'p>, OpenError> {
     let task = &Task::at(Time::ZERO);
-    let driven = match simulated_sfs(task, path, seed, waits)? {
+    let driven = match simulated_sfs(task, path, seed, waits, max_request)? {
         Some(sfs) => SfsBackend::new(task, sfs, shape).map(|file| Driven::Sfs(Box::new(file))),
-        None => VolumeBackend::new(task, simulated_and_watched(path, seed, waits)?.0, shape)
+        None => VolumeBackend::new(task, simulated_and_watched(path, seed, waits, max_request)?.0, shape)
             .map(|file| Driven::Volume(Box::new(file))),
     };
     Ok(Prepared { path, seed, driven: driven.map_err(failed_call(path))? })

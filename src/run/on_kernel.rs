@@ -25,7 +25,7 @@ pub(super) fn run_on_kernel(
     machine: &dyn Machine,
     watch: &mut dyn FnMut(&Progress) -> bool,
 ) -> Result<Outcome, RunError> {
-    let mounted = machine.mount(path, settings, seed)?;
+    let mounted = machine.mount(path, settings, seed, options.max_request())?;
     let (exported_bytes, before) = (mounted.size_bytes(), mounted.account()?);
     let done = match work {
         Work::Program(program) => (program.run)(mounted.directory())?,

@@ -2,6 +2,7 @@
 
 use super::error::OpenError;
 use super::path::Path;
+use super::watched::Watched;
 use crate::device::station::{DeviceNode, MakeOptions, Payload, StationError};
 use crate::device::wait_log::WaitLog;
 use crate::device::{BlockDevice, Medium};
@@ -26,6 +27,15 @@ impl OpenError {
 /// images must exist. `seed` is that of the devices' random choices.
 pub fn open_device(path: &Path, holds: Payload, seed: u64) -> Result<Box<dyn BlockDevice>, OpenError> {
     open_device_recorded(path, holds, seed, None)
+}
+
+/// The same, below a file system of the kernel whose write requests are counted, merged up to `max_request` bytes.
+pub fn open_device_counted(path: &Path, seed: u64, max_request: u64) -> Result<Box<dyn BlockDevice>, OpenError> {
+    let device = open_device(path, Payload::Bytes, seed)?;
+    match Watched::of(Medium::Blocks(device), max_request).0 {
+        Medium::Blocks(device) => Ok(device),
+        _ => unreachable!("a device of blocks stays one"),
+    }
 }
 
 /// The same; the devices record the waits of their operations, if there is a log.

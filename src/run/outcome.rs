@@ -110,6 +110,7 @@ impl Outcome {
             ledger: above.into_iter().chain(parts.ledger).collect(),
             media: parts.media,
             stations: parts.stations,
+            write_requests: parts.write_requests,
             wear: parts.wear,
             maps: parts.maps,
             latency_ns: measured.latency_ns,

@@ -1,9 +1,10 @@
 //! A device that a file system owns, and whose counts the run may look at while the file system works: no gate of the
-//! file system is entered for it.
+//! file system is entered for it. The file system's write requests to it are counted.
 
 use super::accounts::Stored;
+use super::requests::Requests;
 use crate::device::{
-    Abilities, Account, BlockDevice, DeviceError, Lba, Medium, Nvm, Survival, Zone, ZonedDevice, ZonedShape,
+    Abilities, Account, BlockDevice, DeviceError, Lba, Medium, Nvm, Survival, Zone, ZonedDevice, ZonedShape, blocks_in,
 };
 use crate::label::Label;
 use crate::time::Time;
@@ -20,15 +21,17 @@ pub enum Watched {
 }
 
 impl Watched {
-    /// Takes a device apart into what the file system gets, and the hold of the run.
-    pub fn of(medium: Medium) -> (Medium, Watched) {
+    /// Takes a device apart into what the file system gets, and the hold of the run. Write requests are merged up to
+    /// `max_request` bytes.
+    pub fn of(medium: Medium, max_request: u64) -> (Medium, Watched) {
+        let requests = Arc::new(Requests::new(max_request));
         match medium {
             Medium::Blocks(device) => {
-                let blocks = Blocks(device.into());
+                let blocks = Blocks { device: device.into(), requests };
                 (Medium::Blocks(Box::new(blocks.clone())), Watched::Blocks(blocks))
             }
             Medium::Zones(device) => {
-                let zones = Zones(Arc::new(Mutex::new(device)));
+                let zones = Zones { device: Arc::new(Mutex::new(device)), requests };
                 (Medium::Zones(Box::new(zones.clone())), Watched::Zones(zones))
             }
             Medium::Memory(memory) => {
@@ -57,55 +60,64 @@ impl Watched {
 
 /// A device of blocks with two holds.
 #[derive(Clone)]
-pub struct Blocks(Arc<dyn BlockDevice>);
+pub struct Blocks {
+    device: Arc<dyn BlockDevice>,
+    requests: Arc<Requests>,
+}
 
 impl BlockDevice for Blocks {
     fn blocks(&self) -> u64 {
-        self.0.blocks()
+        self.device.blocks()
     }
 
     fn block_width(&self) -> usize {
-        self.0.block_width()
+        self.device.block_width()
     }
 
     fn read(&self, first: Lba, buffer: &mut [u8], at: Time) -> Result<Time, DeviceError> {
-        self.0.read(first, buffer, at)
+        self.device.read(first, buffer, at)
     }
 
     fn write(&self, first: Lba, buffer: &[u8], label: Label, at: Time) -> Result<Time, DeviceError> {
-        self.0.write(first, buffer, label, at)
+        self.requests.write(first, blocks_in(buffer.len(), self.block_width()));
+        self.device.write(first, buffer, label, at)
     }
 
     fn discard(&self, first: Lba, blocks: u64, at: Time) -> Result<Time, DeviceError> {
-        self.0.discard(first, blocks, at)
+        self.requests.end();
+        self.device.discard(first, blocks, at)
     }
 
     fn flush(&self, at: Time) -> Result<Time, DeviceError> {
-        self.0.flush(at)
+        self.requests.end();
+        self.device.flush(at)
     }
 
     fn account(&self) -> Account {
-        self.0.account()
+        self.requests.in_account(self.device.account())
     }
 }
 
 impl Abilities for Blocks {
     fn wrapped(&self) -> Option<&dyn BlockDevice> {
-        Some(&*self.0)
+        Some(&*self.device)
     }
 
     fn bytes_behind(&self) -> u64 {
-        self.0.bytes_behind()
+        self.device.bytes_behind()
     }
 }
 
 /// A device of zones with two holds.
 #[derive(Clone)]
-pub struct Zones(Arc<Mutex<Box<dyn ZonedDevice>>>);
+pub struct Zones {
+    device: Arc<Mutex<Box<dyn ZonedDevice>>>,
+    requests: Arc<Requests>,
+}
 
 impl Zones {
     fn device(&self) -> MutexGuard<'_, Box<dyn ZonedDevice>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.device.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -131,11 +143,16 @@ impl ZonedDevice for Zones {
     }
 
     fn write(&mut self, first: Lba, buffer: &[u8], label: Label, at: Time) -> Result<Time, DeviceError> {
-        self.device().write(first, buffer, label, at)
+        let mut device = self.device();
+        self.requests.write(first, blocks_in(buffer.len(), device.block_width()));
+        device.write(first, buffer, label, at)
     }
 
     fn append(&mut self, zone: u32, buffer: &[u8], label: Label, at: Time) -> Result<(Lba, Time), DeviceError> {
-        self.device().append(zone, buffer, label, at)
+        let mut device = self.device();
+        let (first, done) = device.append(zone, buffer, label, at)?;
+        self.requests.write(first, blocks_in(buffer.len(), device.block_width()));
+        Ok((first, done))
     }
 
     fn open(&mut self, zone: u32, at: Time) -> Result<Time, DeviceError> {
@@ -151,15 +168,17 @@ impl ZonedDevice for Zones {
     }
 
     fn reset(&mut self, zone: u32, at: Time) -> Result<Time, DeviceError> {
+        self.requests.end();
         self.device().reset(zone, at)
     }
 
     fn flush(&mut self, at: Time) -> Result<Time, DeviceError> {
+        self.requests.end();
         self.device().flush(at)
     }
 
     fn account(&self) -> Account {
-        self.device().account()
+        self.requests.in_account(self.device().account())
     }
 }
 

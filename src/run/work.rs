@@ -6,6 +6,7 @@ use super::error::RunError;
 use super::files::{FilesRun, Part};
 use super::logging::Logging;
 use super::path::Path;
+use super::requests::MAX_REQUEST_BYTES;
 use crate::expression::{Amount, ExpressionError, parse_term};
 use crate::task::CpuTable;
 use crate::workload::Workload;
@@ -126,6 +127,9 @@ pub struct RunOptions {
     /// Bytes of a file, whole blocks of 4 KiB, that is written to a volume before a file workload and never again
     /// (section 4.1 of the SFS paper: dummy blocks). 0: there is none.
     pub dummy_bytes: u64,
+    /// The largest write request, in bytes, up to which those of a file system are merged as by a block layer. `None`:
+    /// [`MAX_REQUEST_BYTES`].
+    pub max_request_bytes: Option<u64>,
     /// The log of the counted requests of a simulated run, if there is one.
     pub log: Option<Logging>,
     /// The arguments of the command line that opened the work, for the command that repeats the run.
@@ -135,6 +139,16 @@ pub struct RunOptions {
 impl RunOptions {
     /// The requests in flight if neither the options nor the workload say it.
     pub const DEPTH: u32 = 32;
+
+    /// The largest write request of a file system, in bytes.
+    pub(super) fn max_request(&self) -> u64 {
+        self.max_request_bytes.unwrap_or(MAX_REQUEST_BYTES)
+    }
+
+    /// The same as an argument, if it was given.
+    pub(super) fn max_request_argument(&self) -> Option<String> {
+        self.max_request_bytes.map(|bytes| format!("--max-request {bytes}"))
+    }
 
     /// The engine's options for a block workload.
     pub(super) fn of_engine(&self, seed: u64, workload: &dyn Workload) -> Options {

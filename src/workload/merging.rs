@@ -32,12 +32,18 @@ impl Merging {
     pub fn count(&mut self, operation: &Operation) {
         match operation.action {
             Action::Write => self.write(operation.offset_bytes, operation.end_bytes()),
-            Action::Discard | Action::Flush => self.open = None,
+            Action::Discard | Action::Flush => self.end(),
             Action::Read => {}
         }
     }
 
-    fn write(&mut self, begin: u64, end: u64) {
+    /// Ends the request: the next write is not merged into it.
+    pub fn end(&mut self) {
+        self.open = None;
+    }
+
+    /// Counts a write of the bytes from `begin` to `end`.
+    pub fn write(&mut self, begin: u64, end: u64) {
         let bytes = end - begin;
         if bytes == 0 {
             return;

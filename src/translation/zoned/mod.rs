@@ -345,6 +345,7 @@ impl Volume {
             sent: self.media.sent().clone(),
             covered: None,
             cover: None,
+            write_requests: None,
             read_blocks: self.read_blocks,
             events: vec![
                 ("reclaimed_zones", events.reclaimed_zones),

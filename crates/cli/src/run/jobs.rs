@@ -139,6 +139,7 @@ impl Run {
             part: self.only.unwrap_or(Part::Whole),
             cpu: self.cpu.clone(),
             dummy_bytes: 0,
+            max_request_bytes: self.max_request,
             log: None,
             arguments: match work {
                 Work::Blocks(_) => self.replaying.arguments(),

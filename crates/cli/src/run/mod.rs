@@ -75,6 +75,10 @@ pub struct Run {
     /// On sfs, fill the volume up to this share with the workload's file and a cold one
     #[arg(long, value_name = "SHARE", value_parser = share, help_heading = "File system")]
     pub utilization: Option<f64>,
+    /// The largest write request of a file system, such as 44K: its writes are counted merged up to it, as by a block layer
+    /// [default: 1280K, as Linux merges them]
+    #[arg(long, value_name = "BYTES", value_parser = disk_size, help_heading = "File system")]
+    max_request: Option<u64>,
     /// In a file, fsync a block workload's data after this many writes
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), help_heading = "File system")]
     pub fsync_every: Option<u64>,

@@ -69,6 +69,9 @@ pub struct Sweep {
     /// In a file, fsync a block workload's data after this many writes
     #[arg(long, value_name = "N", help_heading = "File system")]
     fsync_every: Option<String>,
+    /// The largest write request of a file system
+    #[arg(long, value_name = "BYTES", help_heading = "File system")]
+    max_request: Option<String>,
     /// CPU time of a file workload, as of run: one table for all runs
     #[arg(long, value_name = "TABLE", value_parser = flashpath_sweep::cpu_table, help_heading = "File system")]
     cpu: Option<CpuTable>,

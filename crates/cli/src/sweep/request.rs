@@ -131,6 +131,7 @@ fn slot_of<'a>(arguments: &'a Sweep, name: &str) -> Option<&'a String> {
         ("size", &arguments.size),
         ("utilization", &arguments.utilization),
         ("fsync-every", &arguments.fsync_every),
+        ("max-request", &arguments.max_request),
         ("repeat", &arguments.repeat),
         ("addresses", &arguments.addresses),
         ("device", &arguments.device),
@@ -155,6 +156,7 @@ impl Sweep {
             size: self.size.or(file.size),
             utilization: self.utilization.or(file.utilization),
             fsync_every: self.fsync_every.or(file.fsync_every),
+            max_request: self.max_request.or(file.max_request),
             cpu: self.cpu.or(file.cpu),
             format: self.format.or(file.format),
             stage: self.stage.or(file.stage),
@@ -290,7 +292,7 @@ mod tests {
     }
 
     /// A value of each option, which a new option joins.
-    const SAMPLES: [(&str, &str); 29] = [
+    const SAMPLES: [(&str, &str); 30] = [
         ("on", "page/nand"),
         ("seed", "1..3"),
         ("depth", "8"),
@@ -302,6 +304,7 @@ mod tests {
         ("size", "1G"),
         ("utilization", "50%"),
         ("fsync-every", "16"),
+        ("max-request", "44K"),
         ("cpu", "call=800"),
         ("format", "msr"),
         ("stage", "D"),

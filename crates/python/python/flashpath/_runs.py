@@ -36,6 +36,7 @@ def run(  # type: ignore[overload-overlap]  # A text is a sequence of texts, but
     size: Value | None = ...,
     utilization: Value | None = ...,
     fsync_every: int | None = ...,
+    max_request: Value | None = ...,
     repeat: int | None = ...,
     addresses: str | None = ...,
     device: int | None = ...,
@@ -59,6 +60,7 @@ def run(
     size: Value | None = ...,
     utilization: Value | None = ...,
     fsync_every: int | None = ...,
+    max_request: Value | None = ...,
     repeat: int | None = ...,
     addresses: str | None = ...,
     device: int | None = ...,
@@ -81,6 +83,7 @@ def run(
     size: Value | None = None,
     utilization: Value | None = None,
     fsync_every: int | None = None,
+    max_request: Value | None = None,
     repeat: int | None = None,
     addresses: str | None = None,
     device: int | None = None,
@@ -108,6 +111,7 @@ def run(
         size: Bytes of the file in which a block workload runs on a file system, or ``512M``.
         utilization: On ``sfs``, fill the volume up to this share: 0.8 or ``80%``.
         fsync_every: In a file, fsync the data after this many writes.
+        max_request: Bytes of the largest write request of a file system, or ``44K``: its writes are counted merged up to it.
         repeat: Replay a trace this many times.
         addresses: A trace's addresses beyond the end of the drive: ``refuse``, ``wrap`` or ``scale``.
         device: Only this device of a trace, from 0.
@@ -129,7 +133,8 @@ def run(
     format, stage, read_device = reading_of([workload], format, stage, device)
     options = given({
         "seed": seed, "depth": depth, "timed": timed, "limit": limit, "fill": fill, "precondition": precondition,
-        "verify": verify, "size": size, "utilization": utilization, "fsync-every": fsync_every, "repeat": repeat,
+        "verify": verify, "size": size, "utilization": utilization, "fsync-every": fsync_every, "max-request": max_request,
+        "repeat": repeat,
         "addresses": addresses, "device": read_device,
     })
     # All are checked before the first one begins.
@@ -229,6 +234,7 @@ def sweep(
     size: Values | None = None,
     utilization: Values | None = None,
     fsync_every: Values | None = None,
+    max_request: Values | None = None,
     repeat: Values | None = None,
     addresses: Values | None = None,
     device: Values | None = None,
@@ -254,7 +260,8 @@ def sweep(
         workload: A workload, or several: see :func:`flashpath.run`.
         on: A path, or several.
         seed: The seeds; means and confidence intervals are taken over them.
-        depth, timed, limit, fill, precondition, verify, size, utilization, fsync_every, repeat, addresses, device: see
+        depth, timed, limit, fill, precondition, verify, size, utilization, fsync_every, max_request, repeat,
+            addresses, device: see
             :func:`flashpath.run`; each takes several values.
         format, stage, cpu: see :func:`flashpath.run`.
         jobs: The number of runs beside each other. Default: the processors. With ``client``, its workers decide.
@@ -274,7 +281,8 @@ def sweep(
     format, stage, device = reading_of(workloads, format, stage, device)
     options = given({
         "seed": seed, "depth": depth, "timed": timed, "limit": limit, "fill": fill, "precondition": precondition,
-        "verify": verify, "size": size, "utilization": utilization, "fsync-every": fsync_every, "repeat": repeat,
+        "verify": verify, "size": size, "utilization": utilization, "fsync-every": fsync_every, "max-request": max_request,
+        "repeat": repeat,
         "addresses": addresses, "device": device,
     })
     asked, paths = [workload_of(one) for one in workloads], paths_of(on)

@@ -36,6 +36,7 @@ __all__ = [
     "Translation",
     "Wear",
     "WearBin",
+    "WriteRequests",
     "Window",
     "WindowLatency",
     "WorkloadCounts",
@@ -149,6 +150,18 @@ class LedgerRow:
     content: str
     #: Blocks of 4 KiB.
     blocks: float
+
+
+@dataclass(frozen=True)
+class WriteRequests:
+    """The write requests of a file system to a station below it."""
+
+    station: str
+    #: The calls of the file system.
+    calls: int
+    #: The requests that a block layer makes of them, each of up to ``max_bytes``.
+    merged: int
+    max_bytes: int
 
 
 @dataclass(frozen=True)
@@ -360,6 +373,8 @@ class Result:
     ledger: tuple[LedgerRow, ...]
     #: The stations of the ledger that store.
     media: tuple[str, ...]
+    #: The write requests of a file system to each station below it; empty without a file system.
+    write_requests: tuple[WriteRequests, ...]
     wear: Wear
     maps: tuple[StationMap, ...]
     #: MiB read and written a simulated second; None without a timing model.

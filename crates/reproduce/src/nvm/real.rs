@@ -58,8 +58,9 @@ impl Machine for Clock {
         path: &StationPath,
         settings: &KernelSettings,
         seed: u64,
+        max_request: u64,
     ) -> Result<Box<dyn MountedPath>, RunError> {
-        NoMachine.mount(path, settings, seed)
+        NoMachine.mount(path, settings, seed, max_request)
     }
 }
 

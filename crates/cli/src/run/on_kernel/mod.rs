@@ -32,7 +32,13 @@ impl Machine for ThisMachine {
         self.began.elapsed().as_nanos() as u64
     }
 
-    fn mount(&self, path: &Path, settings: &KernelSettings, seed: u64) -> Result<Box<dyn MountedPath>, RunError> {
-        Ok(Box::new(KernelStack::set_up(path, settings, seed)?))
+    fn mount(
+        &self,
+        path: &Path,
+        settings: &KernelSettings,
+        seed: u64,
+        max_request: u64,
+    ) -> Result<Box<dyn MountedPath>, RunError> {
+        Ok(Box::new(KernelStack::set_up(path, settings, seed, max_request)?))
     }
 }

@@ -7,7 +7,7 @@ use crate::resident::worker::Workers;
 use flashpath::device::Account;
 use flashpath::fs::kernel::{KernelFileSystem, KernelSettings};
 use flashpath::run::shared::{ServedDevice, SharedDevice, Sharing};
-use flashpath::run::{Labelling, MountedPath, Path, Payload, RunError, open_device};
+use flashpath::run::{Labelling, MountedPath, Path, RunError, open_device_counted};
 use flashpath::time::Time;
 use flashpath_fuse::{Leaving, Mounted};
 use flashpath_kernel::{FileSystem, LoopDevice, Mkfs, Mount, make_mounts_private};
@@ -36,12 +36,17 @@ pub struct KernelStack {
 
 impl KernelStack {
     /// Serves the device below the file system of `path`, makes the file system, and mounts it. All writes of these
-    /// steps are on the device when this returns.
-    pub fn set_up(path: &Path, settings: &KernelSettings, seed: u64) -> Result<KernelStack, Failure> {
+    /// steps are on the device when this returns. Write requests are merged up to `max_request` bytes.
+    pub fn set_up(
+        path: &Path,
+        settings: &KernelSettings,
+        seed: u64,
+        max_request: u64,
+    ) -> Result<KernelStack, Failure> {
         make_mounts_private()?;
         let make = make_of(settings);
         make.check()?;
-        let device = open_device(path, Payload::Bytes, seed)?;
+        let device = open_device_counted(path, seed, max_request)?;
         let device = Labelling::new(device, Time::ZERO).map_err(|error| Failure::failed(error.to_string()))?;
         let began = Instant::now();
         let clock = Box::new(move || Time(began.elapsed().as_nanos() as u64));
