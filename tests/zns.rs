@@ -5,8 +5,10 @@ use flashpath::device::zns::{Zns, ZnsSettings};
 use flashpath::device::{DeviceError, Lba, STAMP_BYTES, ZoneError, ZoneKind, ZoneState, ZonedDevice, fill_with_stamp};
 use flashpath::expression::parse_term;
 use flashpath::label::{Content, Label};
+use flashpath::random::Random;
 use flashpath::time::Time;
 use flashpath::units::BLOCK_BYTES;
+use std::cmp::Reverse;
 
 const LABEL: Label = Label::host(Content::Data);
 /// Eight zones of 64 blocks, 48 of them writable; pages of four blocks on four planes.
@@ -409,6 +411,63 @@ fn operations_take_the_time_of_their_planes() {
     assert_eq!(drive.read(Lba(0), &mut buffer, Time(5)).unwrap(), Time(112_005), "but is read from its plane");
     assert_eq!(at(&mut drive, 4, 16, 5), Time(1005), "the buffer has a place for each of the four planes");
     assert_eq!(drive.reset(0, Time(1_000_000)).unwrap(), Time(2_000_000));
+}
+
+/// Times of a page of 8 KiB: 99.9 us to read and transfer, 774.9 us to transfer and program.
+const SLOW: &str = "page=8K,read=75us,program=750us,erase=3800us,transfer=24900ns";
+
+/// A read of a busy die holds the channel only while it transfers. It once held it while it waited, and the read of the idle die
+/// beside it took 790 us.
+#[test]
+fn a_read_that_waits_for_its_die_leaves_the_channel_to_others() {
+    let mut drive =
+        Zns::new(&settings(&format!("zns:size=2M,zone=256K,channels=1,dies=2,planes=1,{SLOW}")), STAMP_BYTES);
+    let mut write = |first: u64, blocks: u64, at: u64| {
+        drive.write(Lba(first), &stamps(1, blocks), LABEL, Time(at)).unwrap();
+    };
+    write(0, 4, 0);
+    write(4, 2, 5_000_000);
+    let mut read = |first: u64, at: u64| drive.read(Lba(first), &mut [0; 2 * STAMP_BYTES], Time(at)).unwrap().0;
+    assert_eq!(read(0, 5_100_000), 5_874_800, "after the program of the same die");
+    assert_eq!(read(2, 5_110_000), 5_209_900, "of the idle die");
+}
+
+/// A closed loop of reads of random pages, and of appends to a zone, reaches what channel and dies allow. While waiting operations
+/// held the channel, reads and writes in these shares reached a third of it.
+#[test]
+fn a_closed_loop_reaches_what_the_channel_and_the_dies_allow() {
+    let (read_us, program_us, transfer_us) = (75.0, 750.0, 24.9);
+    for (reads, least) in [(100, 0.95), (90, 0.88), (70, 0.9)] {
+        let mut drive =
+            Zns::new(&settings(&format!("zns:size=64M,zone=8M,channels=1,dies=8,planes=1,{SLOW}")), STAMP_BYTES);
+        let zone = drive.shape().zone_blocks;
+        let mut now = Time::ZERO;
+        for page in 0..zone / 2 {
+            now = drive.write(Lba(page * 2), &stamps(1, 2), LABEL, now).unwrap();
+        }
+        let (begin, requests) = (now + 10_000_000, 4000);
+        let mut random = Random::new(1, "zones");
+        let mut ends = std::collections::BinaryHeap::from(vec![Reverse(begin); 32]);
+        let (mut next, mut last) = (0, begin);
+        for _ in 0..requests {
+            let Reverse(at) = ends.pop().unwrap();
+            let done = if random.below(100) < reads {
+                let page = random.below(zone / 2);
+                drive.read(Lba(page * 2), &mut [0; 2 * STAMP_BYTES], at).unwrap()
+            } else {
+                next += 1;
+                drive.write(Lba(zone + next * 2 - 2), &stamps(1, 2), LABEL, at).unwrap()
+            };
+            last = last.max(done);
+            ends.push(Reverse(done));
+        }
+        let (read, written) = (f64::from(requests) - next as f64, next as f64);
+        let dies = (read * (read_us + transfer_us) + written * (transfer_us + program_us)) / 8.0;
+        let bound = f64::max(f64::from(requests) * transfer_us, dies);
+        let share = bound / (last.since_ns(begin) as f64 / 1e3);
+        println!("{reads} % reads: {share:.3} of the bound");
+        assert!((least..=1.02).contains(&share), "{reads} % reads: {share:.3} of the bound");
+    }
 }
 
 #[test]

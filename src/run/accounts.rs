@@ -3,7 +3,10 @@
 use super::maps::station_map;
 use crate::device::{Account, DriveAccount, FlashAccount, PageCover, WriteRequests};
 use crate::label::{Cause, Content, Label, Tally};
-use crate::report::{FlashResult, LedgerRow, StationMap, StationResult, SumCheck, TranslationResult, Wear, WriteRequestsResult, wear_bins};
+use crate::report::{
+    FlashResult, LedgerRow, StationMap, StationResult, SumCheck, TranslationResult, Wear, WriteRequestsResult,
+    wear_bins,
+};
 use crate::units::BLOCK_BYTES;
 use std::collections::BTreeMap;
 

@@ -37,12 +37,7 @@ pub(super) fn open_file_system_counted(
     open_on(path, counted, mounting, access)
 }
 
-fn open_on(
-    path: &Path,
-    below: Vec<Medium>,
-    mounting: &Mounting,
-    access: Access,
-) -> Result<Arc<dyn Volume>, OpenError> {
+fn open_on(path: &Path, below: Vec<Medium>, mounting: &Mounting, access: Access) -> Result<Arc<dyn Volume>, OpenError> {
     let settings = settings_of(path)?;
     match is_in_memory(path) {
         true => settings.create(below, mounting),
@@ -67,7 +62,8 @@ pub(super) fn simulated_and_watched(
     let settings = settings_of(path)?;
     check_simulated(path, settings)?;
     let media = open_media_recorded(path, Payload::Stamps, seed, waits)?;
-    let (below, watched): (Vec<Medium>, Vec<Watched>) = media.into_iter().map(|medium| Watched::of(medium, max_request)).unzip();
+    let (below, watched): (Vec<Medium>, Vec<Watched>) =
+        media.into_iter().map(|medium| Watched::of(medium, max_request)).unzip();
     Ok((settings.create(below, &Mounting::at(seed, 0)).map_err(failed(path))?, watched))
 }
 

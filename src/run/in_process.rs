@@ -37,7 +37,8 @@ pub(super) fn run_in_process(
     watch: &mut dyn FnMut(&Progress) -> bool,
 ) -> Result<Outcome, RunError> {
     let seed = workload.seed;
-    let volume = open_file_system_counted(path, &Mounting::at(seed, 0), Access::IfWhole, options.max_request()).map_err(RunError::from)?;
+    let volume = open_file_system_counted(path, &Mounting::at(seed, 0), Access::IfWhole, options.max_request())
+        .map_err(RunError::from)?;
     let files = InProcess::new(Arc::clone(&volume)).with_remembered_directories();
     let size_bytes = files.size_bytes().map_err(failed_call(path))?;
     let new = files.account().map_err(failed_call(path))?;

@@ -32,7 +32,8 @@ pub(super) fn run_in_volume(
     watch: &mut dyn FnMut(&Progress) -> bool,
 ) -> Result<Outcome, RunError> {
     let seed = workload.seed;
-    let (volume, watched) = simulated_and_watched(path, seed, options.log.as_ref().map(Logging::waits), options.max_request())?;
+    let (volume, watched) =
+        simulated_and_watched(path, seed, options.log.as_ref().map(Logging::waits), options.max_request())?;
     if options.dummy_bytes > 0 {
         let (task, blocks) = (Task::at(Time::ZERO), options.dummy_bytes.div_ceil(BLOCK_BYTES));
         write_dummy(&*volume, &Call::by_root(&task), blocks).map_err(failed_call(path))?;

@@ -17,7 +17,12 @@ pub static COMMAND: Kind = Kind {
         option("verify", Values::Switch, "off", "check that every read returns the latest write"),
         option("size", Values::Size(4096, 1 << 50), "", "the size of the file in which a block workload runs"),
         option("utilization", Values::Share(0.0, 1.0), "", "on sfs, fill the volume up to this share"),
-        option("max-request", Values::Size(4096, 1 << 30), "", "the largest write request of a file system (not set: 1280K)"),
+        option(
+            "max-request",
+            Values::Size(4096, 1 << 30),
+            "",
+            "the largest write request of a file system (not set: 1280K)",
+        ),
         option("fsync-every", Values::Count(1, u64::MAX), "", "in a file, fsync the data after this many writes"),
         option("repeat", Values::Count(1, u64::MAX), "", "replay a trace this many times"),
         option("addresses", Values::Choice(words::<Addresses>), "", "a trace's addresses beyond the end of the drive"),

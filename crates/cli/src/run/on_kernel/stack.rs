@@ -37,12 +37,7 @@ pub struct KernelStack {
 impl KernelStack {
     /// Serves the device below the file system of `path`, makes the file system, and mounts it. All writes of these
     /// steps are on the device when this returns. Write requests are merged up to `max_request` bytes.
-    pub fn set_up(
-        path: &Path,
-        settings: &KernelSettings,
-        seed: u64,
-        max_request: u64,
-    ) -> Result<KernelStack, Failure> {
+    pub fn set_up(path: &Path, settings: &KernelSettings, seed: u64, max_request: u64) -> Result<KernelStack, Failure> {
         make_mounts_private()?;
         let make = make_of(settings);
         make.check()?;
