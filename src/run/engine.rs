@@ -12,7 +12,7 @@ use crate::label::Content;
 use crate::report::{LatencyHistogram, LogRow};
 use crate::time::Time;
 use crate::units::BLOCK_BYTES;
-use crate::workload::{Action, Operation, Workload};
+use crate::workload::{Action, Clock, Operation, Workload};
 
 /// The number of operations taken from a workload at once.
 const BATCH: usize = 1024;
@@ -176,6 +176,13 @@ pub(super) fn drive<T: Backend>(
     (run, ended)
 }
 
+/// A workload that ends by the time, where none is told.
+pub(super) fn needs_an_end(workload: &str, why: &str) -> RunError {
+    let what = format!("{workload} ends by the time (time_based): {why}");
+    let help = "give an amount, io_size or loops, in place of time_based";
+    InputFault::Refused { what, help: Some(help.to_string()) }.into()
+}
+
 impl<T: Backend> Run<T> {
     /// Fill, precondition, run, read back. False if it was interrupted.
     fn all_phases(
@@ -184,6 +191,9 @@ impl<T: Backend> Run<T> {
         options: &Options,
         watch: &mut dyn FnMut(&Progress) -> bool,
     ) -> Result<bool, RunError> {
+        if workload.clock() == Clock::Needed && !self.backend.is_timed() {
+            return Err(needs_an_end(workload.name(), "the path has no times: remove timing=off"));
+        }
         if options.fill && !self.fill(workload, watch)? {
             return Ok(false);
         }
@@ -227,7 +237,11 @@ impl<T: Backend> Run<T> {
             if unit.is_multiple_of(65536) && !watch(&progress) {
                 return Ok(false);
             }
-            let (offset, stamp) = (unit << self.unit_bits, self.stamp());
+            let offset = unit << self.unit_bits;
+            if !self.backend.is_stored(offset) {
+                continue;
+            }
+            let stamp = self.stamp();
             self.record_stamp(unit, stamp);
             let stream = workload.stream_at(offset);
             let write = HostWrite { content: Content::Data, stream, stamp };
@@ -273,7 +287,12 @@ impl<T: Backend> Run<T> {
             // Every operation taken is served: near the goal the batches shrink, so that it is hardly exceeded.
             let blocks_left = goal.written_blocks - self.served.written_blocks;
             let wanted = (goal.requests - self.served.requests).min(blocks_left / LARGE_BLOCKS + 1).min(BATCH as u64);
-            let wanted = wanted as usize;
+            let hears = workload.clock() != Clock::Unheard && self.backend.is_timed();
+            let wanted = if hears { 1 } else { wanted as usize };
+            if hears {
+                let next = self.wait_for_issue(0)?;
+                workload.tell_time(next.0);
+            }
             if workload.next_batch(&mut batch, wanted)? == 0 {
                 break;
             }

@@ -1,12 +1,13 @@
 //! Runs a workload of this program in a directory of this machine, in real time.
 
 use super::disk_file::DiskFile;
-use super::engine::Progress;
+use super::engine::{Progress, needs_an_end};
 use super::error::RunError;
 use super::files::{FileRun, FilesRun, Threads, run_files};
 use super::machine::Machine;
 use super::work::{BlockWork, RunOptions, Work};
 use crate::fs::directory::Directory;
+use crate::workload::Clock;
 use crate::workload::files::FileWorkload;
 
 /// Runs the workload in the directory; a block workload in one file of `disk_bytes`.
@@ -53,6 +54,9 @@ fn open_in_file(
     seed: u64,
 ) -> Result<(FileWorkload, Vec<String>, Option<String>), RunError> {
     let workload = (blocks.open)(size_bytes)?;
+    if workload.clock() == Clock::Needed {
+        return Err(needs_an_end(&blocks.name, "in a directory requests are served without a clock"));
+    }
     let depth = workload.queue_depth().filter(|depth| *depth > 1);
     let warning =
         depth.map(|depth| format!("the job's queue depth is {depth}; in a directory requests are served one by one"));

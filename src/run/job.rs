@@ -1,6 +1,6 @@
 //! The door to all runs: from a job, which is work in a place, to an outcome.
 
-use super::engine::{Progress, Replay};
+use super::engine::{Progress, Replay, needs_an_end};
 use super::error::{InputFault, RunError};
 use super::fit::check;
 use super::in_directory::run_in_directory;
@@ -15,6 +15,7 @@ use super::path::Path;
 use super::work::{BlockWork, Job, Place, RunOptions, Work};
 use super::{Prepared, prepare, prepare_file_recorded, prepare_recorded};
 use crate::fs::directory::Directory;
+use crate::workload::Clock;
 
 impl Job<'_> {
     /// Checks that the work can be done in its place, and that every option has a meaning for both. [`run`] does so, too.
@@ -89,7 +90,11 @@ fn simulate_blocks(
         None => prepare_recorded(path, seed, waits)?,
     };
     if prepared.needs_future() {
-        prepared.foresee((blocks.open)(prepared.exported_bytes())?.as_mut(), options.fill)?;
+        let mut ahead = (blocks.open)(prepared.exported_bytes())?;
+        if ahead.clock() == Clock::Needed {
+            return Err(needs_an_end(&blocks.name, "the path looks ahead at all requests, which has no times"));
+        }
+        prepared.foresee(ahead.as_mut(), options.fill)?;
     }
     let mut workload = (blocks.open)(prepared.exported_bytes())?;
     let began = machine.now_ns();

@@ -88,7 +88,7 @@ pub use labelling::Labelling;
 pub use logging::Logging;
 pub use machine::{Machine, MountedPath, NoMachine};
 pub use memory::memory_bytes;
-use open::open_device_recorded;
+use open::open_medium_recorded;
 pub use open::{open_device, open_device_counted};
 pub use outcome::Outcome;
 pub use path::Path;
@@ -102,15 +102,15 @@ pub use volume::{check_volume, make_volume, repair_volume, survey_volume};
 pub use windows::WindowsReport;
 pub use work::{BlockWork, Job, OpenBlocks, Place, ProgramWork, RunOptions, Work};
 
-use crate::device::BlockDevice;
 use crate::device::wait_log::WaitLog;
+use crate::device::{BlockDevice, Medium, ZonedDevice};
 use crate::fs::sfs::{OpenSfsError, SfsSettings};
 use crate::task::Task;
 use crate::time::Time;
 use crate::units::BLOCK_BYTES;
 use crate::workload::Workload;
 pub use backend::FileShape;
-use backend::{Backend, DeviceBackend, SfsBackend, VolumeBackend};
+use backend::{Backend, DeviceBackend, SfsBackend, VolumeBackend, ZonesBackend};
 use file_system::{failed_call, simulated_and_watched, simulated_sfs};
 
 /// A path that is ready to run.
@@ -126,6 +126,8 @@ enum Driven<'a> {
     Drive(&'a DriveSettings),
     /// A device.
     Device(Box<dyn BlockDevice>),
+    /// Zones.
+    Zones(Box<dyn ZonedDevice>),
     /// A file in a volume of sfs.
     Sfs(Box<SfsBackend>),
     /// A file in another volume.
@@ -156,7 +158,10 @@ fn prepare_recorded<'p>(path: &'p Path, seed: u64, waits: Option<&WaitLog>) -> R
     let driven = match (path.volume_settings(), path.drive()) {
         (Some(_), _) => return prepare_file_recorded(path, seed, FileShape::default(), waits, MAX_REQUEST_BYTES),
         (None, Some(drive)) => Driven::Drive(drive),
-        (None, None) => Driven::Device(open_device_recorded(path, Payload::Stamps, seed, waits)?),
+        (None, None) => match open_medium_recorded(path, Payload::Stamps, seed, waits)? {
+            Medium::Zones(zones) => Driven::Zones(zones),
+            medium => Driven::Device(open::block_device(path, medium)?),
+        },
     };
     Ok(Prepared { path, seed, driven })
 }
@@ -190,6 +195,10 @@ impl<'a> Prepared<'a> {
         match &self.driven {
             Driven::Drive(drive) => drive.exported_bytes(),
             Driven::Device(device) => device.blocks() * BLOCK_BYTES,
+            Driven::Zones(device) => {
+                let shape = device.shape();
+                u64::from(shape.zones) * shape.zone_blocks * BLOCK_BYTES
+            }
             Driven::Sfs(file) => file.exported_bytes(),
             Driven::Volume(file) => file.exported_bytes(),
         }
@@ -213,6 +222,7 @@ impl<'a> Prepared<'a> {
         match &self.driven {
             Driven::Drive(drive) => drive.nand.latencies.is_some(),
             Driven::Device(device) => device.is_timed(),
+            Driven::Zones(device) => device.is_timed(),
             Driven::Sfs(file) => file.is_timed(),
             Driven::Volume(file) => file.is_timed(),
         }
@@ -231,6 +241,7 @@ impl<'a> Prepared<'a> {
         match driven {
             Driven::Drive(drive) => drive.run(options.verify, simulation),
             Driven::Device(device) => simulation.run(DeviceBackend::new(device)),
+            Driven::Zones(device) => simulation.run(ZonesBackend::new(device)),
             Driven::Sfs(file) => simulation.run(*file),
             Driven::Volume(file) => simulation.run(*file),
         }

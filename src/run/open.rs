@@ -26,7 +26,7 @@ impl OpenError {
 /// Storage in memory is new. An image has its last state, and holds bytes whatever `holds` says; a dm-zoned volume on
 /// images must exist. `seed` is that of the devices' random choices.
 pub fn open_device(path: &Path, holds: Payload, seed: u64) -> Result<Box<dyn BlockDevice>, OpenError> {
-    open_device_recorded(path, holds, seed, None)
+    block_device(path, open_medium_recorded(path, holds, seed, None)?)
 }
 
 /// The same, below a file system of the kernel whose write requests are counted, merged up to `max_request` bytes.
@@ -38,14 +38,9 @@ pub fn open_device_counted(path: &Path, seed: u64, max_request: u64) -> Result<B
     }
 }
 
-/// The same; the devices record the waits of their operations, if there is a log.
-pub(super) fn open_device_recorded(
-    path: &Path,
-    holds: Payload,
-    seed: u64,
-    waits: Option<&WaitLog>,
-) -> Result<Box<dyn BlockDevice>, OpenError> {
-    match open_medium_recorded(path, holds, seed, waits)? {
+/// The block device of a path whose medium this is.
+pub(super) fn block_device(path: &Path, medium: Medium) -> Result<Box<dyn BlockDevice>, OpenError> {
+    match medium {
         Medium::Blocks(device) => Ok(device),
         Medium::Zones(_) => Err(OpenError::no_volume(path, "zones cannot be written in any order")),
         Medium::Memory(_) => Err(OpenError::no_volume(path, "memory has no blocks")),

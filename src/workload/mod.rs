@@ -53,6 +53,17 @@ impl Operation {
     }
 }
 
+/// The part of the time of the run in a workload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clock {
+    /// None.
+    Unheard,
+    /// Its requests end at a time, if times are told.
+    Heard,
+    /// It has no end without times.
+    Needed,
+}
+
 /// A stream of operations.
 pub trait Workload: Send {
     /// The name in reports: a generator's expression or a trace's file name.
@@ -70,6 +81,15 @@ pub trait Workload: Send {
     fn queue_depth(&self) -> Option<u32> {
         None
     }
+
+    /// True if its requests follow the time of the run.
+    fn clock(&self) -> Clock {
+        Clock::Unheard
+    }
+
+    /// The time at which the next operation is issued, in nanoseconds of the run. A caller with times tells it before each
+    /// operation of a workload that hears it, and takes one operation at a time.
+    fn tell_time(&mut self, _elapsed_ns: u64) {}
 
     /// The placement hint of this workload's writes to `offset_bytes`. A fill before the run carries the same.
     fn stream_at(&self, _offset_bytes: u64) -> u8 {

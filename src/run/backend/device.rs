@@ -55,7 +55,7 @@ impl DeviceBackend {
 }
 
 /// The stamp of a block; `None` for zeros.
-fn stamp_of(block: &[u8]) -> Option<u32> {
+pub(super) fn stamp_of(block: &[u8]) -> Option<u32> {
     let mut words =
         block.chunks_exact(STAMP_BYTES).map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]]));
     let first = words.next().unwrap_or(0);

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `drive` | a translation layer on flash |
 //! | `device` | a block device |
+//! | `zones` | a zoned device |
 //! | `answered` | the completions of those that answer with a time |
 //! | `volume` | a file in any volume |
 //! | `sfs` | a file in a volume of sfs, with its census |
@@ -15,12 +16,14 @@ mod drive;
 mod file_shape;
 mod sfs;
 mod volume;
+mod zones;
 
 pub(super) use device::DeviceBackend;
 pub(super) use drive::DriveBackend;
 pub use file_shape::FileShape;
 pub(super) use sfs::SfsBackend;
 pub(super) use volume::VolumeBackend;
+pub(super) use zones::ZonesBackend;
 
 use super::accounts::Stored;
 use super::error::RunError;
@@ -52,6 +55,11 @@ pub(super) trait Backend {
 
     /// The exported bytes.
     fn exported_bytes(&self) -> u64;
+
+    /// False for what lies between the capacity of a zone and its end, which nothing can be written to.
+    fn is_stored(&self, _offset: u64) -> bool {
+        true
+    }
 
     /// Prefetches the map entry of `offset`, which is used soon, into the processor's cache.
     #[inline]

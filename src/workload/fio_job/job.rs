@@ -1,27 +1,36 @@
 //! A running job: the sequence of its operations.
 
+use super::ranges::Ranges;
 use super::settings::{DIRECTIONS, JobSettings, Requests};
-use super::skew::{Covering, PartlyRandom};
+use super::zones::{Stride, ZoneCursor, ZoneMode, ZonedSpace};
 use crate::label::Content;
 use crate::random::Random;
-use crate::workload::generator::pattern::{Pattern, Sequential};
 use crate::workload::{Action, Operation};
 
 /// One clone of a job, and its progress.
 pub(super) struct Job {
     requests: Requests,
-    block_bytes: [u64; 3],
     start_bytes: u64,
+    length_bytes: u64,
     amount_bytes: u64,
     read_share: f64,
     flush_every: [u64; 2],
     stream: u8,
     queue_depth: u32,
-    patterns: Vec<Box<dyn Pattern>>,
+    runtime_ns: Option<u64>,
+    is_time_based: bool,
+    requests_left: u64,
+    zones: ZoneMode,
+    stride: Stride,
+    cursor: Option<ZoneCursor>,
+    ranges: Ranges,
     random: Random,
     moved_bytes: u64,
     writes: u64,
-    /// The write that follows a trim-write's discard.
+    /// When it began, and the time now, if times are told.
+    began_ns: Option<u64>,
+    now_ns: Option<u64>,
+    /// The write that follows a discard: of a trim-write, or of the zone that is written.
     write_due: Option<Operation>,
     flush_due: bool,
     end_flush_due: bool,
@@ -33,19 +42,37 @@ impl Job {
         let seed = settings.seed.unwrap_or(seed);
         let purpose = format!("fio job {section}.{clone}");
         let portion = settings.portions[clone];
+        let length = match settings.zones {
+            ZoneMode::Strided { range_bytes, .. } => range_bytes,
+            ZoneMode::None | ZoneMode::Zoned(_) => portion.length_bytes,
+        };
+        let cursor = match settings.zones {
+            ZoneMode::Zoned(shape) => {
+                Some(ZoneCursor::new(shape, portion.start_bytes, portion.length_bytes, settings.is_random))
+            }
+            ZoneMode::None | ZoneMode::Strided { .. } => None,
+        };
         Job {
             requests: settings.requests,
-            block_bytes: settings.block_bytes,
             start_bytes: portion.start_bytes,
+            length_bytes: portion.length_bytes,
             amount_bytes: portion.amount_bytes,
             read_share: settings.read_share,
             flush_every: settings.flush_every,
             stream: settings.stream,
             queue_depth: settings.queue_depth,
-            patterns: patterns(settings, portion.length_bytes, &Random::new(seed, &format!("{purpose} layout"))),
+            runtime_ns: settings.runtime_ns,
+            is_time_based: settings.is_time_based,
+            requests_left: settings.most_requests.unwrap_or(u64::MAX),
+            zones: settings.zones,
+            stride: Stride::default(),
+            cursor,
+            ranges: Ranges::new(settings, length, &Random::new(seed, &format!("{purpose} layout"))),
             random: Random::new(seed, &purpose),
             moved_bytes: 0,
             writes: 0,
+            began_ns: None,
+            now_ns: None,
             write_due: None,
             flush_due: false,
             end_flush_due: settings.flushes_at_end,
@@ -56,23 +83,45 @@ impl Job {
         self.queue_depth
     }
 
+    /// True if its next operation follows the last at once: the first write to a zone that was reset.
+    pub fn goes_on(&self) -> bool {
+        self.cursor.is_some() && self.write_due.is_some()
+    }
+
     /// The bytes to move in all. A trim-write counts its discards only.
     pub fn amount_bytes(&self) -> u64 {
         self.amount_bytes
     }
 
-    /// The bytes moved so far.
+    /// The bytes moved so far; of a job that ends by the time, the same share of them as of its time.
     pub fn moved_bytes(&self) -> u64 {
-        self.moved_bytes.min(self.amount_bytes)
+        match (self.is_time_based, self.runtime_ns, self.elapsed_ns()) {
+            (true, Some(runtime), Some(elapsed)) => {
+                (self.amount_bytes as f64 * (elapsed as f64 / runtime as f64).min(1.0)) as u64
+            }
+            _ => self.moved_bytes.min(self.amount_bytes),
+        }
     }
 
-    /// The next operation; `None` at the end.
-    pub fn next(&mut self) -> Option<Operation> {
+    fn elapsed_ns(&self) -> Option<u64> {
+        Some(self.now_ns?.saturating_sub(self.began_ns?))
+    }
+
+    fn is_over(&self) -> bool {
+        let is_late = self.runtime_ns.zip(self.elapsed_ns()).is_some_and(|(runtime, elapsed)| elapsed >= runtime);
+        let is_moved = self.moved_bytes >= self.amount_bytes && !self.is_time_based;
+        is_late || is_moved || self.requests_left == 0
+    }
+
+    /// The next operation, issued at `now_ns` if times are told; `None` at the end.
+    pub fn next(&mut self, now_ns: Option<u64>, space: Option<&mut ZonedSpace>) -> Option<Operation> {
+        self.now_ns = now_ns;
+        self.began_ns = self.began_ns.or(now_ns);
         if let Some(write) = self.write_due.take() {
             self.count_write();
             return Some(write);
         }
-        if self.moved_bytes >= self.amount_bytes {
+        if self.is_over() {
             return std::mem::take(&mut self.end_flush_due).then_some(FLUSH);
         }
         // fio flushes before the next request, so not after the last one.
@@ -85,7 +134,11 @@ impl Job {
             Requests::Mixed => Action::Write,
             Requests::TrimWrite => Action::Discard,
         };
-        let operation = self.operation(action);
+        let operation = self.operation(action, space);
+        self.requests_left -= 1;
+        if operation.action == Action::Discard && action == Action::Write {
+            return Some(operation);
+        }
         self.moved_bytes = self.moved_bytes.saturating_add(operation.length_bytes);
         match (action, self.requests) {
             (Action::Write, _) => self.count_write(),
@@ -97,18 +150,32 @@ impl Job {
         Some(operation)
     }
 
-    fn operation(&mut self, action: Action) -> Operation {
+    /// The next request. A write to a zone that has to be reset first is that reset, and due after it.
+    fn operation(&mut self, action: Action, space: Option<&mut ZonedSpace>) -> Operation {
         let direction = DIRECTIONS.iter().position(|known| *known == action).unwrap_or_default();
-        let length_bytes = self.block_bytes[direction];
-        let pattern = direction.min(self.patterns.len() - 1);
-        let place = self.patterns[pattern].place(&mut self.random);
-        Operation {
-            offset_bytes: self.start_bytes + place.index * length_bytes,
-            length_bytes,
-            action,
-            stream: if action == Action::Write { self.stream } else { 0 },
-            ..FLUSH
+        let (begin, length) = self.ranges.next(direction, &mut self.random);
+        let stream = if action == Action::Write { self.stream } else { 0 };
+        let at =
+            |offset_bytes: u64, length_bytes: u64| Operation { offset_bytes, length_bytes, action, stream, ..FLUSH };
+        if let (Some(space), Some(cursor)) = (space, &mut self.cursor) {
+            let place = space.place(cursor, action, (begin, length));
+            let request = at(place.offset_bytes, place.length_bytes);
+            if !place.resets {
+                return request;
+            }
+            self.moved_bytes = self.moved_bytes.saturating_add(place.length_bytes);
+            self.write_due = Some(request);
+            return Operation {
+                action: Action::Discard,
+                stream: 0,
+                ..at(place.offset_bytes, space.shape().zone_bytes)
+            };
         }
+        let start = self.start_bytes + self.stride.start_bytes;
+        if self.stride.advance(self.zones, length, self.length_bytes) {
+            self.ranges.restart();
+        }
+        at(start + begin, length)
     }
 
     fn count_write(&mut self) {
@@ -126,24 +193,3 @@ const FLUSH: Operation = Operation {
     stream: 0,
     device: 0,
 };
-
-/// One pattern for each direction, or one for all if they share the random map. All have the same layout: blocks
-/// popular with reads are popular with writes.
-fn patterns(settings: &JobSettings, length: u64, layout: &Random) -> Vec<Box<dyn Pattern>> {
-    if settings.covers {
-        let action = DIRECTIONS.iter().position(|action| settings.requests.include(*action)).unwrap_or_default();
-        return vec![Box::new(Covering::new(length / settings.block_bytes[action], &mut layout.clone()))];
-    }
-    let blocks = settings.block_bytes.into_iter().zip(settings.random_share);
-    blocks
-        .map(|(bytes, random_share)| -> Box<dyn Pattern> {
-            // A direction that the job does not use may have blocks larger than the region.
-            let n = (length / bytes).max(1);
-            if !settings.is_random {
-                return Box::new(Sequential::new(n));
-            }
-            let drawn = settings.skew.pattern(n, &mut layout.clone());
-            if random_share == 1.0 { drawn } else { Box::new(PartlyRandom { drawn, random_share, n, next: 0 }) }
-        })
-        .collect()
-}

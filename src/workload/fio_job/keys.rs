@@ -12,12 +12,21 @@ pub(super) enum Meaning {
 }
 
 /// The honoured keys, with the canonical name of each.
-const HONOURED: [(&str, &str); 29] = [
+const HONOURED: [(&str, &str); 46] = [
+    ("ba", "blockalign"),
+    ("blockalign", "blockalign"),
     ("blocksize", "bs"),
+    ("blocksize_range", "bsrange"),
+    ("blocksize_unaligned", "bs_unaligned"),
     ("bs", "bs"),
+    ("bs_is_seq_rand", "bs_is_seq_rand"),
+    ("bs_unaligned", "bs_unaligned"),
+    ("bsrange", "bsrange"),
+    ("bssplit", "bssplit"),
     ("end_fsync", "end_fsync"),
     ("fdatasync", "fdatasync"),
     ("filename", "filename"),
+    ("filesize", "filesize"),
     ("fsync", "fsync"),
     // The one file is closed once.
     ("fsync_on_close", "end_fsync"),
@@ -26,7 +35,9 @@ const HONOURED: [(&str, &str); 29] = [
     ("ioengine", "ioengine"),
     ("iodepth", "iodepth"),
     ("loops", "loops"),
+    ("max_open_zones", "max_open_zones"),
     ("norandommap", "norandommap"),
+    ("number_ios", "number_ios"),
     ("numjobs", "numjobs"),
     ("offset", "offset"),
     ("offset_increment", "offset_increment"),
@@ -40,9 +51,15 @@ const HONOURED: [(&str, &str); 29] = [
     ("rwmixwrite", "rwmixwrite"),
     ("size", "size"),
     ("stonewall", "stonewall"),
+    ("time_based", "time_based"),
     ("timeout", "runtime"),
     ("wait_for_previous", "stonewall"),
     ("write_hint", "write_hint"),
+    ("zonecapacity", "zonecapacity"),
+    ("zonemode", "zonemode"),
+    ("zonerange", "zonerange"),
+    ("zonesize", "zonesize"),
+    ("zoneskip", "zoneskip"),
 ];
 
 /// Keys about reaching the device, measuring and printing, and those that only tune a refused key.
@@ -54,7 +71,7 @@ const IGNORED: &str = "\
     direct directory disable_bw disable_bw_measurement disable_clat disable_lat disable_slat disk_util do_verify \
     error_dump exec_postrun exec_prerun exitall_on_error experimental_verify fadvise_hint fallocate file_service_type \
     filename_format fixedbufs force_async gid group_reporting gtod_cpu gtod_reduce hipri \
-    hipri_percentage hugepage-size ignore_error invalidate io_submit_mode iodepth_batch iodepth_batch_complete \
+    hipri_percentage hugepage-size ignore_error ignore_zone_limits invalidate io_submit_mode iodepth_batch iodepth_batch_complete \
     iodepth_batch_complete_max iodepth_batch_complete_min iodepth_batch_submit iodepth_low iomem iomem_align \
     iopsavgtime ioscheduler lat_percentiles lockfile lockmem log_alternate_epoch log_alternate_epoch_clock_id \
     log_avg_msec log_compression log_compression_cpus log_entries log_hist_coarseness log_hist_msec log_max_value \
@@ -69,46 +86,33 @@ const IGNORED: &str = "\
     unified_rw_reporting unique_filename unit_base unlink unlink_each_loop userspace_reap verify verify_async \
     verify_async_cpus verify_backlog verify_backlog_batch verify_dump verify_fatal verify_interval verify_offset \
     verify_pattern verify_state_load verify_state_save write_bw_log write_hist_log write_iolog write_iops_log \
-    write_lat_log zero_buffers zone_reset_frequency zone_reset_threshold zonecapacity";
+    write_lat_log zero_buffers zone_reset_frequency zone_reset_threshold";
 
 const CLOCK: &str = "it depends on the clock, which a simulation does not have";
-const ZONES: &str = "zoned targets are not modelled in job files";
 const REPLAY: &str = "give the log itself as the workload";
 const ENDS_EARLY: &str = "it ends jobs by measurements; use io_size instead";
 
 /// The key, the values that switch it off (joined by |), and the reason for refusing it.
-const REFUSED: [(&str, &str, &str); 64] = [
-    ("ba", "", "requests are aligned to their size"),
-    ("blockalign", "", "requests are aligned to their size"),
-    ("blocksize_range", "", "mixed sizes are not implemented; write one job per size"),
-    ("blocksize_unaligned", "0", "requests are aligned to their size"),
-    ("bs_is_seq_rand", "0", "use a job of its own with its bs for each kind of request"),
-    ("bs_unaligned", "0", "requests are aligned to their size"),
-    ("bsrange", "", "mixed sizes are not implemented; write one job per size"),
-    ("bssplit", "", "mixed sizes are not implemented; write one job per size"),
+const REFUSED: [(&str, &str, &str); 47] = [
     ("dataplacement", "none", "use write_hint for streams"),
     ("exitall", "0", ENDS_EARLY),
     ("exit_what", "", ENDS_EARLY),
     ("fdp", "0", "use write_hint for streams"),
     ("fdp_pli", "", "use write_hint for streams"),
     ("file_append", "0", "a device has no end to append to; use offset"),
-    ("filesize", "", "use size for the region and io_size for the amount"),
     ("fill_device", "0", "use size"),
     ("fill_fs", "0", "use size"),
     ("flow", "0", CLOCK),
     ("flow_id", "0", CLOCK),
     ("flow_sleep", "0", CLOCK),
-    ("ignore_zone_limits", "0", ZONES),
-    ("job_max_open_zones", "0", ZONES),
+    ("job_max_open_zones", "0", "use max_open_zones, which holds for all jobs"),
     ("kb_base", "1024", "sizes are binary"),
     ("latency_percentile", "100", ENDS_EARLY),
     ("latency_run", "0", ENDS_EARLY),
     ("latency_target", "0", ENDS_EARLY),
     ("latency_window", "0", ENDS_EARLY),
-    ("max_open_zones", "0", ZONES),
     ("merge_blktrace_file", "", REPLAY),
     ("nrfiles", "1", "there is one device; write one job for each region"),
-    ("number_ios", "0", "use io_size"),
     ("offset_align", "0", "offsets in percent are aligned to the block size"),
     ("opendir", "", "there is one device"),
     ("pre_read", "0", "use rw=read in a job of its own, and stonewall in the next"),
@@ -120,8 +124,8 @@ const REFUSED: [(&str, &str, &str); 64] = [
     ("rate_iops_min", "0", CLOCK),
     ("rate_min", "0", CLOCK),
     ("rate_process", "linear", CLOCK),
-    ("read_beyond_wp", "0", ZONES),
     ("read_iolog", "", REPLAY),
+    ("read_beyond_wp", "0", "reads stay below the write pointer; without a job that writes they go everywhere"),
     ("rw_sequencer", "sequential", "offset modifiers are not implemented"),
     ("startdelay", "0", CLOCK),
     ("start_delay", "0", CLOCK),
@@ -132,20 +136,11 @@ const REFUSED: [(&str, &str, &str); 64] = [
     ("thinktime_blocks", "1", CLOCK),
     ("thinktime_iotime", "0", CLOCK),
     ("thinktime_spin", "0", CLOCK),
-    (
-        "time_based",
-        "0",
-        "it depends on the clock, which a simulation does not have; set the amount with io_size or loops",
-    ),
     ("trim_backlog", "0", "use rw=trimwrite or a job of its own with rw=trim"),
     ("trim_percentage", "0", "use rw=trimwrite or a job of its own with rw=trim"),
     ("verify_only", "0", "nothing is verified here; use rw=read"),
     ("wait_for", "", "use stonewall"),
     ("write_barrier", "0", "use fsync"),
-    ("zonemode", "none", ZONES),
-    ("zonerange", "0", ZONES),
-    ("zonesize", "0", ZONES),
-    ("zoneskip", "0", ZONES),
 ];
 
 /// The treatment of `key` and its canonical name; `None` if fio 3.33 has no such key for block devices.

@@ -5,7 +5,10 @@
 //! | `ini` | the syntax: sections and keys |
 //! | `keys` | the keys: honoured, ignored or refused |
 //! | `values`, `settings` | the values, checked against the device |
+//! | `sizes` | the sizes of requests: one, a split, a range |
 //! | `skew` | `random_distribution` and the random map |
+//! | `ranges` | offsets and lengths, drawn from all of these |
+//! | `zones` | `zonemode`: strides, and the write pointers of zones |
 //! | `job` | a running job: its operations |
 //!
 //! All requests go to the one device, whatever the `filename`. Jobs run side by side and take turns, request by
@@ -15,15 +18,20 @@
 mod ini;
 mod job;
 mod keys;
+mod ranges;
 mod settings;
+mod sizes;
 mod skew;
 mod values;
+mod zones;
 
-use super::{Operation, Workload, WorkloadError};
+use super::{Action, Clock, Operation, Workload, WorkloadError};
 use job::Job;
+use settings::JobSettings;
 use std::collections::VecDeque;
 use std::io::Read;
 use std::path::Path;
+use zones::{ZoneMode, ZoneShape, ZonedSpace};
 
 /// The longest file accepted: job files are written by hand.
 const FILE_BYTES_MAX: u64 = 1 << 20;
@@ -52,6 +60,7 @@ pub fn fio_job_text(file: &str, text: &str, device_bytes: u64, seed: u64) -> Res
     let mut warnings = Vec::new();
     let mut groups: VecDeque<Group> = VecDeque::new();
     let mut amount_bytes = 0.0;
+    let mut all: Vec<JobSettings> = Vec::new();
     for (number, section) in ini::parse(file, text)?.iter().enumerate() {
         let settings = settings::settle(file, section, device_bytes, &mut warnings)?;
         let jobs = (0..settings.portions.len()).map(|clone| Job::new(&settings, number, clone, seed));
@@ -59,12 +68,36 @@ pub fn fio_job_text(file: &str, text: &str, device_bytes: u64, seed: u64) -> Res
             Some(group) if !settings.waits => group.jobs.extend(jobs),
             _ => groups.push_back(Group { jobs: jobs.collect() }),
         }
+        all.push(settings);
     }
+    let space =
+        zoned_space(&all, device_bytes).map_err(|reason| WorkloadError::Unusable { file: file.to_string(), reason })?;
     for job in groups.iter().flat_map(|group| &group.jobs) {
         amount_bytes += job.amount_bytes() as f64;
     }
     let name = format!("fio:{file}");
-    Ok(Box::new(FioJobs { name, groups, warnings, amount_bytes, ended_bytes: 0.0 }))
+    let clock = match () {
+        () if all.iter().any(|job| job.is_time_based) => Clock::Needed,
+        () if all.iter().any(|job| job.runtime_ns.is_some()) => Clock::Heard,
+        () => Clock::Unheard,
+    };
+    Ok(Box::new(FioJobs { name, groups, warnings, amount_bytes, ended_bytes: 0.0, space, clock, now_ns: None }))
+}
+
+/// The zones of the jobs' device, if jobs have any.
+fn zoned_space(jobs: &[JobSettings], device_bytes: u64) -> Result<Option<ZonedSpace>, String> {
+    let shapes = jobs.iter().filter_map(|job| match job.zones {
+        ZoneMode::Zoned(shape) => Some(shape),
+        ZoneMode::None | ZoneMode::Strided { .. } => None,
+    });
+    let shapes: Vec<ZoneShape> = shapes.collect();
+    let Some(first) = shapes.first() else { return Ok(None) };
+    if shapes.len() < jobs.len() || shapes.iter().any(|shape| shape != first) {
+        let what = "jobs with zonemode=zbd share the zones of the device: ";
+        return Err(format!("{what}give all jobs the same zonesize, zonecapacity and max_open_zones, in [global]"));
+    }
+    let has_writers = jobs.iter().any(|job| job.requests.include(Action::Write));
+    Ok(Some(ZonedSpace::new(*first, device_bytes, has_writers)))
 }
 
 /// Jobs that run concurrently; the first is the next to issue a request.
@@ -81,6 +114,11 @@ struct FioJobs {
     amount_bytes: f64,
     /// The bytes of the jobs that have ended.
     ended_bytes: f64,
+    /// The write pointers, with zonemode=zbd.
+    space: Option<ZonedSpace>,
+    clock: Clock,
+    /// The time of the next request, if it is told.
+    now_ns: Option<u64>,
 }
 
 impl Workload for FioJobs {
@@ -101,11 +139,11 @@ impl Workload for FioJobs {
                 }
                 continue;
             };
-            match job.next() {
+            match job.next(self.now_ns, self.space.as_mut()) {
                 Some(operation) => {
                     batch.push(operation);
                     appended += 1;
-                    group.jobs.push_back(job);
+                    if job.goes_on() { group.jobs.push_front(job) } else { group.jobs.push_back(job) }
                 }
                 None => self.ended_bytes += job.amount_bytes() as f64,
             }
@@ -125,7 +163,18 @@ impl Workload for FioJobs {
         Some(running.jobs.iter().fold(0, |sum: u32, job| sum.saturating_add(job.queue_depth())))
     }
 
+    fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    fn tell_time(&mut self, elapsed_ns: u64) {
+        self.now_ns = Some(elapsed_ns);
+    }
+
     fn warnings(&self) -> Vec<String> {
-        self.warnings.clone()
+        let is_unheard = self.clock == Clock::Heard && self.now_ns.is_none();
+        let what = "runtime is ignored: the path has no times, and a job ends at its size";
+        let unheard = is_unheard.then(|| format!("{}: {what}", self.name));
+        self.warnings.iter().cloned().chain(unheard).collect()
     }
 }

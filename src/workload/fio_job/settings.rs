@@ -2,8 +2,10 @@
 
 use super::ini::{Section, error_at};
 use super::keys::{Meaning, meaning};
+use super::sizes::{SECTOR_BYTES, Sizes};
 use super::skew::Skew;
 use super::values::{Value, parse_number, percent_of};
+use super::zones::{ZoneMode, ZoneShape};
 use crate::expression::one_of;
 use crate::units::format_size;
 use crate::workload::{Action, WorkloadError};
@@ -51,8 +53,10 @@ pub(super) struct JobSettings {
     pub requests: Requests,
     /// True if offsets are random; otherwise they are sequential.
     pub is_random: bool,
-    /// The size of a read, a write and a discard.
-    pub block_bytes: [u64; 3],
+    /// The sizes of reads, writes and discards.
+    pub sizes: [Sizes; 3],
+    /// The multiples at which random reads, writes and discards begin.
+    pub align: [u64; 3],
     /// One portion for each clone.
     pub portions: Vec<Portion>,
     pub queue_depth: u32,
@@ -69,6 +73,29 @@ pub(super) struct JobSettings {
     /// True if it waits for the jobs before it.
     pub waits: bool,
     pub stream: u8,
+    /// The simulated time after which it ends, in nanoseconds from its first request.
+    pub runtime_ns: Option<u64>,
+    /// True if it goes on until then, whatever its size.
+    pub is_time_based: bool,
+    /// The requests after which it ends.
+    pub most_requests: Option<u64>,
+    pub zones: ZoneMode,
+}
+
+impl JobSettings {
+    /// The one size of each direction, if requests have one, begin at its multiples, and stay in one region.
+    pub fn block_bytes(&self) -> Option<[u64; 3]> {
+        let [read, write, discard] = &self.sizes;
+        match (read, write, discard) {
+            _ if matches!(self.zones, ZoneMode::Strided { .. }) => None,
+            (Sizes::One(read), Sizes::One(write), Sizes::One(discard)) => {
+                let sizes = [*read, *write, *discard];
+                let is_shared = self.covers && self.requests == Requests::Mixed && read != write;
+                (self.align == sizes && !is_shared).then_some(sizes)
+            }
+            _ => None,
+        }
+    }
 }
 
 const RW: [(&str, Requests, bool); 11] = [
@@ -90,8 +117,12 @@ const SYNCHRONOUS_ENGINES: [&str; 6] = ["mmap", "psync", "pvsync", "pvsync2", "s
 const CLONES_MAX: u32 = 4096;
 const DEPTH_MAX: u32 = 1 << 20;
 const BLOCK_DEFAULT: u64 = 4096;
-/// The smallest unit of a device.
-const SECTOR_BYTES: u64 = 512;
+/// fio takes the device's limit, which a job cannot ask for here.
+const OPEN_ZONES_DEFAULT: u64 = 8;
+/// Each zone of a device takes 16 bytes of memory.
+const ZONES_MAX: u64 = 1 << 24;
+/// Each unit of a random map takes a bit of memory.
+const MAP_MAX: u64 = 1 << 32;
 
 /// The honoured keys of a job, by their canonical names.
 struct Job<'a> {
@@ -132,18 +163,30 @@ pub(super) fn settle(
 ) -> Result<JobSettings, WorkloadError> {
     let job = sort_keys(file, section, warnings)?;
     let (requests, is_random) = read_rw(&job)?;
-    let block_bytes = read_block_sizes(&job)?;
-    let portions = read_portions(&job, requests, block_bytes, device_bytes)?;
+    let sizes = read_sizes(&job, is_random)?;
+    let align = read_alignment(&job, &sizes)?;
+    let zones = read_zones(&job, used_sizes(requests, &sizes).map(Sizes::largest).max().unwrap_or(BLOCK_DEFAULT))?;
+    let portions = read_portions(&job, requests, &sizes, device_bytes)?;
+    check_zones(&job, zones, &portions, device_bytes)?;
+    let runtime = job.get("runtime").map(|value| value.duration_ns()).transpose()?.filter(|ns| *ns > 0);
+    let is_time_based = job.or("time_based", false, Value::switch)?;
+    if is_time_based && runtime.is_none() {
+        return Err(job.error("time_based", "it needs the time after which the job ends: add runtime=".to_string()));
+    }
     let skew = job.or("random_distribution", Skew::Even, Skew::parse)?;
     let random_share =
         job.or("percentage_random", [1.0; 3], |value| value.triple(1.0, "a percentage from 0 to 100", percent_of))?;
     let is_wholly_random = DIRECTIONS.iter().zip(random_share).all(|(a, share)| !requests.include(*a) || share == 1.0);
     let no_map = job.or("norandommap", false, Value::switch)?;
-    let covers = is_random && !no_map && skew == Skew::Even && is_wholly_random;
+    // An alignment of its own turns the map off, as in fio.
+    let is_aligned = job.get("blockalign").is_some();
+    let in_zones = zones != ZoneMode::None;
+    let covers = is_random && !no_map && skew == Skew::Even && is_wholly_random && !is_aligned && !in_zones;
     let settings = JobSettings {
         requests,
         is_random,
-        block_bytes,
+        sizes,
+        align,
         portions,
         queue_depth: read_queue_depth(&job, warnings)?,
         read_share: read_mix(&job)?,
@@ -155,11 +198,12 @@ pub(super) fn settle(
         random_share,
         waits: job.or("stonewall", false, Value::switch)?,
         stream: job.or("write_hint", 0, |value| choose(value, WRITE_HINTS))?,
+        runtime_ns: runtime,
+        is_time_based,
+        most_requests: job.get("number_ios").map(|value| value.number()).transpose()?.filter(|most| *most > 0),
+        zones,
     };
-    refuse_unequal_blocks(&job, &settings)?;
-    if let Some(value) = job.get("runtime").filter(|value| value.text() != "0") {
-        warn(warnings, format!("{file}:{}: runtime is ignored: the job ends at its size", value.entry.line));
-    }
+    refuse_unequal_sizes(&job, &settings)?;
     if let Some(value) = job.get("filename") {
         if value.text().replace("\\:", "").contains(':') {
             return Err(value.error("there is one device; write one job for each region of it"));
@@ -217,23 +261,114 @@ fn read_rw(job: &Job) -> Result<(Requests, bool), WorkloadError> {
     choose(&value, RW.map(|(word, requests, is_random)| (word, (requests, is_random))))
 }
 
-fn read_block_sizes(job: &Job) -> Result<[u64; 3], WorkloadError> {
-    job.or("bs", [BLOCK_DEFAULT; 3], |value| {
-        value.triple(BLOCK_DEFAULT, "a size from 512 such as 4k", |text| {
-            parse_number(text).filter(|bytes| *bytes >= SECTOR_BYTES)
-        })
+fn size_triple(value: &Value) -> Result<[u64; 3], WorkloadError> {
+    value.triple(BLOCK_DEFAULT, "a size from 512 such as 4k", |text| {
+        parse_number(text).filter(|bytes| *bytes >= SECTOR_BYTES)
     })
+}
+
+/// The sizes of reads, writes and discards: of bssplit, else of bsrange, else of bs.
+fn read_sizes(job: &Job, is_random: bool) -> Result<[Sizes; 3], WorkloadError> {
+    let sizes = match (job.get("bssplit"), job.get("bsrange")) {
+        (Some(splits), _) => Sizes::parse_splits(&splits)?,
+        (None, Some(ranges)) => Sizes::parse_ranges(&ranges, job.or("bs_unaligned", false, Value::switch)?)?,
+        (None, None) => job.or("bs", [BLOCK_DEFAULT; 3], size_triple)?.map(Sizes::One),
+    };
+    if !job.or("bs_is_seq_rand", false, Value::switch)? {
+        return Ok(sizes);
+    }
+    if job.get("percentage_random").is_some() {
+        let reason = "it is not implemented for jobs that are random in part: write a job for each kind of request";
+        return Err(job.error("bs_is_seq_rand", reason.to_string()));
+    }
+    let [sequential, random, _] = sizes;
+    let one = if is_random { random } else { sequential };
+    Ok([one.clone(), one.clone(), one])
+}
+
+/// The multiples at which random requests begin: those of the smallest size, unless blockalign says others.
+fn read_alignment(job: &Job, sizes: &[Sizes; 3]) -> Result<[u64; 3], WorkloadError> {
+    let smallest = [0, 1, 2].map(|direction| sizes[direction].smallest());
+    job.or("blockalign", smallest, size_triple)
+}
+
+/// `largest`: the largest request, in bytes.
+fn read_zones(job: &Job, largest: u64) -> Result<ZoneMode, WorkloadError> {
+    let mode =
+        job.or("zonemode", "none", |value| choose(value, [("none", "none"), ("strided", "strided"), ("zbd", "zbd")]))?;
+    let zone_bytes = job.or("zonesize", 0, Value::number)?;
+    if mode != "none" && zone_bytes < SECTOR_BYTES {
+        let reason = format!("zonemode={mode} needs zonesize, the bytes of a zone, from 512 on");
+        return Err(job.error(if job.get("zonesize").is_some() { "zonesize" } else { "zonemode" }, reason));
+    }
+    let skip_bytes = job.or("zoneskip", 0, Value::number)?;
+    match mode {
+        "strided" => {
+            let range_bytes = job.or("zonerange", zone_bytes, Value::number)?;
+            if range_bytes < largest {
+                let reason = format!("a range holds a request of {}", format_size(largest));
+                let key = if job.get("zonerange").is_some() { "zonerange" } else { "zonesize" };
+                return Err(job.error(key, reason));
+            }
+            Ok(ZoneMode::Strided { zone_bytes, range_bytes, skip_bytes })
+        }
+        "zbd" if skip_bytes > 0 => {
+            Err(job.error("zoneskip", "zonemode=zbd has no gaps: leave zoneskip out".to_string()))
+        }
+        "zbd" => {
+            let capacity_bytes = job.or("zonecapacity", zone_bytes, Value::number)?;
+            let is_whole = capacity_bytes.is_multiple_of(SECTOR_BYTES) && zone_bytes.is_multiple_of(SECTOR_BYTES);
+            if capacity_bytes == 0 || capacity_bytes > zone_bytes || !is_whole {
+                let reason =
+                    format!("a zone of {} holds so much at most, in multiples of 512", format_size(zone_bytes));
+                return Err(job.error("zonecapacity", reason));
+            }
+            let max_open = job.or("max_open_zones", OPEN_ZONES_DEFAULT, Value::number)? as usize;
+            Ok(ZoneMode::Zoned(ZoneShape { zone_bytes, capacity_bytes, max_open }))
+        }
+        _ => Ok(ZoneMode::None),
+    }
+}
+
+/// A region holds whole zones, and a range holds a request.
+fn check_zones(job: &Job, zones: ZoneMode, portions: &[Portion], device_bytes: u64) -> Result<(), WorkloadError> {
+    for portion in portions {
+        let (zone, is_whole) = match zones {
+            ZoneMode::None => continue,
+            ZoneMode::Strided { range_bytes, .. } => (range_bytes, true),
+            ZoneMode::Zoned(shape) => (shape.zone_bytes, portion.start_bytes.is_multiple_of(shape.zone_bytes)),
+        };
+        if !is_whole || portion.length_bytes < zone {
+            let reason = format!(
+                "a region of {} from {} on does not begin with a zone of {}, or holds none: set offset and size to multiples of it",
+                format_size(portion.length_bytes),
+                format_size(portion.start_bytes),
+                format_size(zone)
+            );
+            return Err(job.error("zonesize", reason));
+        }
+        if matches!(zones, ZoneMode::Zoned(_)) && device_bytes / zone > ZONES_MAX {
+            let reason = format!("the device would have more than {ZONES_MAX} zones: take larger ones");
+            return Err(job.error("zonesize", reason));
+        }
+    }
+    Ok(())
+}
+
+/// The sizes of the directions that a job has.
+fn used_sizes(requests: Requests, sizes: &[Sizes; 3]) -> impl Iterator<Item = &Sizes> {
+    DIRECTIONS.iter().zip(sizes).filter(move |(action, _)| requests.include(**action)).map(|(_, sizes)| sizes)
 }
 
 /// The region and amount of each clone.
 fn read_portions(
     job: &Job,
     requests: Requests,
-    block_bytes: [u64; 3],
+    sizes: &[Sizes; 3],
     device_bytes: u64,
 ) -> Result<Vec<Portion>, WorkloadError> {
-    let used = || DIRECTIONS.iter().zip(block_bytes).filter(|(action, _)| requests.include(**action)).map(|(_, b)| b);
-    let (smallest, largest) = (used().min().unwrap_or(BLOCK_DEFAULT), used().max().unwrap_or(BLOCK_DEFAULT));
+    let smallest = used_sizes(requests, sizes).map(Sizes::smallest).min().unwrap_or(BLOCK_DEFAULT);
+    let largest = used_sizes(requests, sizes).map(Sizes::largest).max().unwrap_or(BLOCK_DEFAULT);
     // A percentage is rounded up to a whole block, as in fio.
     let place = |key: &str| {
         job.or(key, 0, |value| {
@@ -247,16 +382,22 @@ fn read_portions(
         })
     };
     let (offset, increment) = (place("offset")?, place("offset_increment")?);
-    let size = job.get("size").map(|value| value.extent()).transpose()?.map(|extent| extent.of(device_bytes));
+    // With a size of the file, that of the job is what it moves.
+    let (region, moved) = match (job.get("filesize"), job.get("size")) {
+        (Some(file), size) => (("filesize", Some(file)), size),
+        (None, size) => (("size", size), None),
+    };
+    let size = region.1.map(|value| value.extent()).transpose()?.map(|extent| extent.of(device_bytes));
     if let Some(size) = size.filter(|size| *size > device_bytes) {
         let reason = format!(
-            "{} exceeds the device of {}; size=100% fits any device",
+            "{} exceeds the device of {}; {}=100% fits any device",
             format_size(size),
-            format_size(device_bytes)
+            format_size(device_bytes),
+            region.0
         );
-        return Err(job.error("size", reason));
+        return Err(job.error(region.0, reason));
     }
-    let io_size = job.get("io_size").map(|value| value.extent()).transpose()?;
+    let io_size = job.get("io_size").or(moved).map(|value| value.extent()).transpose()?;
     let loops = job.or("loops", 1, Value::number)?.max(1);
     let clones = job.or("numjobs", 1, |value| value.count(CLONES_MAX))?;
     let mut portions = Vec::new();
@@ -304,14 +445,26 @@ fn read_queue_depth(job: &Job, warnings: &mut Vec<String>) -> Result<u32, Worklo
     }
 }
 
-fn refuse_unequal_blocks(job: &Job, settings: &JobSettings) -> Result<(), WorkloadError> {
-    let [read, write, discard] = settings.block_bytes;
-    let reason = match settings.requests {
-        Requests::Mixed if settings.covers && read != write => {
-            "reads and writes of different sizes cannot share a random map: add norandommap"
+fn refuse_unequal_sizes(job: &Job, settings: &JobSettings) -> Result<(), WorkloadError> {
+    let [_, write, discard] = &settings.sizes;
+    let key = ["bssplit", "bsrange", "bs"].into_iter().find(|key| job.get(key).is_some()).unwrap_or("bs");
+    let smallest = settings.sizes.iter().map(Sizes::smallest).min().expect("three directions");
+    let is_mapped = settings.covers && settings.block_bytes().is_none();
+    if is_mapped && settings.portions.iter().any(|portion| portion.length_bytes / smallest > MAP_MAX) {
+        let reason = "a random map of so many units takes too much memory: add norandommap";
+        return Err(job.error(key, reason.to_string()));
+    }
+    let in_zones = matches!(settings.zones, ZoneMode::Zoned(_));
+    if in_zones && !settings.sizes.iter().all(|sizes| sizes.are_multiples_of(SECTOR_BYTES)) {
+        return Err(job.error(key, "requests in zones are multiples of 512".to_string()));
+    }
+    match settings.requests {
+        Requests::TrimWrite if discard != write => {
+            Err(job.error(key, "trimwrite writes what it trims: give both the same size".to_string()))
         }
-        Requests::TrimWrite if discard != write => "trimwrite writes what it trims: give both the same size",
-        _ => return Ok(()),
-    };
-    Err(job.error("bs", reason.to_string()))
+        Requests::TrimWrite if in_zones => {
+            Err(job.error("zonemode", "a zone is reset before it is written: use rw=randwrite".to_string()))
+        }
+        _ => Ok(()),
+    }
 }

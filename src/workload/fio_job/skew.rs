@@ -1,6 +1,7 @@
 //! `random_distribution`: the distribution of a job's random requests.
 
-use super::values::{Value, percent_of};
+use super::sizes::completed;
+use super::values::{Value, parse_number, percent_of};
 use crate::random::Random;
 use crate::workload::WorkloadError;
 use crate::workload::generator::distribution::{Bell, Distribution, SelfSimilar, Zipf};
@@ -25,11 +26,12 @@ pub(super) enum Skew {
     },
     /// Adjacent zones: the share of the requests, and the share of the region.
     Zoned(Vec<(f64, f64)>),
+    /// Adjacent zones: the share of the requests, and the bytes; `None` for the rest of the region.
+    ZonedBytes(Vec<(f64, Option<u64>)>),
 }
 
 const THETA_MAX: f64 = 10.0;
 const ZONES_MAX: usize = 256;
-const SUM_TOLERANCE: f64 = 1e-6;
 
 impl Skew {
     /// Reads `random`, `zipf:1.2`, `pareto:0.2:0.5`, `normal:20` or `zoned:60/10:40/90`.
@@ -56,15 +58,15 @@ impl Skew {
                 Ok(Skew::Normal { deviation, centre: centre()? })
             }
             "zoned" => parse_zones(value, &parts).map(Skew::Zoned),
-            "zoned_abs" => Err(value.error("zoned_abs is not implemented: use zoned, with percentages of the region")),
+            "zoned_abs" => parse_zones_in_bytes(value, &parts).map(Skew::ZonedBytes),
             _ => {
-                Err(value.error("expected random, zipf:THETA, pareto:H, normal:DEVIATION or zoned:REQUESTS/SPACE:..."))
+                Err(value.error("expected random, zipf:THETA, pareto:H, normal:DEVIATION zoned:REQUESTS/SPACE:... or zoned_abs:REQUESTS/BYTES:..."))
             }
         }
     }
 
-    /// The pattern over `n` blocks; `random` draws the places of the popular ones.
-    pub fn pattern(&self, n: u64, random: &mut Random) -> Box<dyn Pattern> {
+    /// The pattern over `n` places, one every `step_bytes`; `random` draws the places of the popular ones.
+    pub fn pattern(&self, n: u64, step_bytes: u64, random: &mut Random) -> Box<dyn Pattern> {
         match *self {
             Skew::Even => Box::new(Uniform::new(n)),
             Skew::Zipf { theta, centre } => Box::new(Popular::new(Zipf::new(n, theta), n, 0, centre, random)),
@@ -73,24 +75,57 @@ impl Skew {
                 Box::new(Popular::new(Bell::new(n, deviation), n, n / 2, centre, random))
             }
             Skew::Zoned(ref zones) => Box::new(Zoned::new(zones, n)),
+            Skew::ZonedBytes(ref zones) => {
+                let mut rest = n as f64;
+                let share = |(requests, bytes): &(f64, Option<u64>)| {
+                    let places = bytes.map_or(rest, |bytes| ((bytes / step_bytes) as f64).min(rest));
+                    rest -= places;
+                    (*requests, places / n as f64)
+                };
+                Box::new(Zoned::new(&zones.iter().map(share).collect::<Vec<_>>(), n))
+            }
         }
     }
 }
 
 fn parse_zones(value: &Value, parts: &[&str]) -> Result<Vec<(f64, f64)>, WorkloadError> {
+    let part = |text: &str| if text.is_empty() { Some(None) } else { percent_of(text).map(Some) };
     let zone = |text: &&str| {
         let (requests, space) = text.split_once('/')?;
-        Some((percent_of(requests)?, percent_of(space)?))
+        Some((part(requests.trim())?, part(space.trim())?))
     };
-    let zones: Option<Vec<(f64, f64)>> = parts.iter().map(zone).collect();
+    let zones: Option<Vec<_>> = parts.iter().map(zone).collect();
     let zones = zones.filter(|zones| (1..=ZONES_MAX).contains(&zones.len())).ok_or_else(|| {
-        value.error("zones are written zoned:60/10:40/90, percent of the requests / percent of the region")
+        value.error("zones are written zoned:60/10:40/, percent of the requests / percent of the region; what is left out is the rest")
     })?;
-    let sums = zones.iter().fold((0.0, 0.0), |sum, zone| (sum.0 + zone.0, sum.1 + zone.1));
-    if (sums.0 - 1.0f64).abs() > SUM_TOLERANCE || (sums.1 - 1.0f64).abs() > SUM_TOLERANCE {
-        return Err(value.error("the zones' requests and their space must each add up to 100"));
+    let requests = completed(zones.iter().map(|(requests, _)| *requests));
+    let space = completed(zones.iter().map(|(_, space)| *space));
+    match requests.zip(space) {
+        Some((requests, space)) => Ok(requests.into_iter().zip(space).collect()),
+        None => Err(value.error("the zones' requests and their space must each add up to 100")),
     }
-    Ok(zones)
+}
+
+fn parse_zones_in_bytes(value: &Value, parts: &[&str]) -> Result<Vec<(f64, Option<u64>)>, WorkloadError> {
+    let zone = |text: &&str| {
+        let (requests, bytes) = text.split_once('/')?;
+        let bytes = match bytes.trim() {
+            "" => None,
+            bytes => Some(parse_number(bytes).filter(|bytes| *bytes > 0)?),
+        };
+        Some((percent_of(requests)?, bytes))
+    };
+    let zones: Option<Vec<_>> = parts.iter().map(zone).collect();
+    let zones = zones.filter(|zones| (1..=ZONES_MAX).contains(&zones.len())).ok_or_else(|| {
+        value.error("zones are written zoned_abs:60/20G:40/, percent of the requests / bytes; the last may be the rest")
+    })?;
+    if zones.iter().rev().skip(1).any(|(_, bytes)| bytes.is_none()) {
+        return Err(value.error("only the last zone may be the rest of the region"));
+    }
+    match completed(zones.iter().map(|(requests, _)| Some(*requests))) {
+        Some(_) => Ok(zones),
+        None => Err(value.error("the zones' requests must add up to 100")),
+    }
 }
 
 /// A distribution's scattered ranks, shifted so that the likeliest is at the centre, if one is given.

@@ -75,6 +75,37 @@ impl<'a> Value<'a> {
         percent_of(self.text()).ok_or_else(|| self.error("expected a percentage from 0 to 100"))
     }
 
+    /// Lists for reads, writes and trims, joined by commas; one that is missing is that before it.
+    pub fn each_direction<T: Clone>(
+        &self,
+        read: impl Fn(&str) -> Result<T, WorkloadError>,
+    ) -> Result<[T; 3], WorkloadError> {
+        let all: Vec<T> = self.text().split(',').map(|text| read(text.trim())).collect::<Result<_, _>>()?;
+        match all.as_slice() {
+            [one] => Ok([one.clone(), one.clone(), one.clone()]),
+            [reads, others] => Ok([reads.clone(), others.clone(), others.clone()]),
+            [reads, writes, trims] => Ok([reads.clone(), writes.clone(), trims.clone()]),
+            _ => Err(self.error("expected one list, or three of them for reads, writes and trims")),
+        }
+    }
+
+    /// A duration in nanoseconds: a number with a unit from `us` to `d`, in seconds without one.
+    pub fn duration_ns(&self) -> Result<u64, WorkloadError> {
+        let digits = self.text().trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+        let unit_ns = match &self.text()[digits.len()..] {
+            "us" | "usec" => 1e3,
+            "ms" | "msec" => 1e6,
+            "" | "s" | "sec" => 1e9,
+            "m" => 60e9,
+            "h" => 3600e9,
+            "d" => 86_400e9,
+            _ => f64::NAN,
+        };
+        let ns = digits.trim().parse::<f64>().map(|number| number * unit_ns).ok();
+        let ns = ns.filter(|ns| (0.0..1e19).contains(ns)).map(|ns| ns as u64);
+        ns.ok_or_else(|| self.error("expected a duration such as 30, 500ms, 10m or 2h"))
+    }
+
     /// Values for reads, writes and trims, joined by commas. A missing value is `default` if its comma is present, else
     /// the value before it: fio's "a value not terminated in a comma applies to subsequent types".
     pub fn triple<T: Copy>(

@@ -158,7 +158,7 @@ impl Run {
         let source = Source::read(&self.workload)?;
         source.check(&self.replaying, &self.name())?;
         self.check_recording(&source)?;
-        let paths = self.on.iter().map(|named| Path::read(&named.path)).collect::<Result<Vec<_>, _>>()?;
+        let paths = self.on.iter().map(|named| Path::read_drive(&named.path)).collect::<Result<Vec<_>, _>>()?;
         self.check_names()?;
         self.check_outputs(&source)?;
         let places = self.places(&paths);
