@@ -27,7 +27,7 @@ pub(super) struct Job {
     random: Random,
     moved_bytes: u64,
     writes: u64,
-    /// When it began, and the time now, if times are told.
+    /// Its begin, and the time now, if times are told.
     began_ns: Option<u64>,
     now_ns: Option<u64>,
     /// The write that follows a discard: of a trim-write, or of the zone that is written.

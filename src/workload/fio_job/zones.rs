@@ -25,7 +25,7 @@ pub(super) struct ZoneShape {
 /// The range of a job that strides.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Stride {
-    /// Where the range begins in the region.
+    /// The begin of the range in the region.
     pub start_bytes: u64,
     moved_bytes: u64,
 }
@@ -154,7 +154,7 @@ impl ZonedSpace {
         InZone { offset_bytes, length_bytes: self.shape.zone_bytes, resets: false }
     }
 
-    /// What can be read of a zone: what jobs wrote, and all if no job writes.
+    /// The readable bytes of a zone: those that jobs wrote, or all if no job writes.
     fn readable(&self, zone: usize) -> u64 {
         self.written[zone].unwrap_or(if self.has_writers { 0 } else { self.shape.capacity_bytes })
     }
