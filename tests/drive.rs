@@ -231,6 +231,27 @@ fn background_collection_uses_idle_time_and_shortens_the_tail() {
     assert!(with * 2 < without, "p99 {without} ns without, {with} ns with background collection");
 }
 
+/// A trace that came faster than the drive could write filled 23 GiB of memory with requests in flight, and said nothing.
+#[test]
+fn a_path_that_falls_behind_the_recorded_times_holds_the_host_back_and_says_so() {
+    let warnings = |between_ns: u64, requests: u64| {
+        let write =
+            |index| Operation { time_ns: index * between_ns, ..operation(Action::Write, index % 4096 * 4096, 4096) };
+        let path = Path::read("page/nand:size=64M,program=500us").unwrap();
+        let options = Options { replay: Replay::Open { scale: 1.0 }, ..Options::default() };
+        let mut script = Script::new((0..requests).map(write));
+        let outcome = prepare(&path, 1).unwrap().run(&mut script, &options, &mut |_| true);
+        assert!(outcome.failure.is_none(), "{:?}", outcome.failure);
+        let said = |warning: &&String| warning.contains("does not keep up");
+        (outcome.result.warnings.iter().find(said).cloned(), outcome.result.latency_ns.unwrap().write.unwrap().max)
+    };
+    let (said, longest) = warnings(10_000, 100_000);
+    let said = said.expect("the drive writes 2,000 pages a second, and is asked for 100,000");
+    assert!(said.contains(" of 100000 requests") && said.contains("65536 were in flight"), "{said}");
+    assert!(longest < 65_537 * 600_000 * 2, "a request waits for those in flight alone: {longest} ns");
+    assert_eq!(warnings(10_000_000, 1000).0, None);
+}
+
 #[test]
 fn a_write_smaller_than_a_page_reads_the_rest_of_it_first() {
     let path = Path::read("page/nand:size=64M,page=16K,pages-per-block=64,timing=off").unwrap();

@@ -31,6 +31,10 @@ const CLASSES: [&str; 2] = ["read", "write"];
 const READ: usize = 0;
 const WRITE: usize = 1;
 
+/// The most requests in flight at recorded times: a drive that falls behind holds its host back, as the queues of a
+/// real one do.
+const MOST_IN_FLIGHT: usize = 1 << 16;
+
 /// The end of all times.
 const NEVER: Time = Time(u64::MAX);
 
@@ -120,6 +124,15 @@ pub(super) struct Served {
     pub written: Written,
 }
 
+/// The requests that were issued later than recorded, since too many were in flight.
+#[derive(Debug, Default)]
+struct Late {
+    requests: u64,
+    most_ns: u64,
+    /// The end of the last wait for one of those in flight.
+    until: Time,
+}
+
 /// A run in progress.
 pub(super) struct Run<T: Backend> {
     pub backend: T,
@@ -139,6 +152,7 @@ pub(super) struct Run<T: Backend> {
     unit_bits: u32,
     pub exported_bytes: u64,
     pace: Pace,
+    late: Late,
     flights: Flights<T::Moment>,
     next_stamp: u32,
     /// The stamp of the newest write of each unit, 0 for none; empty unless reads are verified.
@@ -167,6 +181,7 @@ pub(super) fn drive<T: Backend>(
         unit_bits,
         exported_bytes,
         pace: Pace::closed(1, Time::ZERO),
+        late: Late::default(),
         flights: Flights::new(),
         next_stamp: 0,
         newest: if options.verify { vec![0; (exported_bytes >> unit_bits) as usize] } else { Vec::new() },
@@ -264,6 +279,7 @@ impl<T: Backend> Run<T> {
         self.before = self.backend.account();
         self.start = self.end;
         self.is_counting = true;
+        self.late = Late { until: self.late.until, ..Late::default() };
         self.served = Served::default();
         self.windows = Windows::new(&CLASSES, &self.backend.stored());
         self.read_latency = LatencyHistogram::new();
@@ -488,7 +504,8 @@ impl<T: Backend> Run<T> {
                 Ok(at)
             }
             Pace::Open { start, scale } => {
-                let at = start + (stamp_ns as f64 * scale) as u64;
+                let recorded = start + (stamp_ns as f64 * scale) as u64;
+                let at = self.wait_for_place(recorded)?;
                 while self.land(at)?.is_some() {
                     if self.flights.count() == 0 && at > self.end {
                         self.backend.idle(self.end, at)?;
@@ -497,6 +514,20 @@ impl<T: Backend> Run<T> {
                 Ok(at)
             }
         }
+    }
+
+    /// Waits until fewer than the most requests are in flight. Returns when that is, not before `recorded`.
+    #[inline]
+    fn wait_for_place(&mut self, recorded: Time) -> Result<Time, RunError> {
+        while self.flights.count() >= MOST_IN_FLIGHT {
+            self.late.until = self.land_first()?;
+        }
+        let at = recorded.max(self.late.until);
+        if at > recorded {
+            self.late.requests += 1;
+            self.late.most_ns = self.late.most_ns.max(at.since_ns(recorded));
+        }
+        Ok(at)
     }
 
     fn read(&mut self, range: (u64, u64), at: T::Moment) -> Result<T::Moment, RunError> {
@@ -517,6 +548,20 @@ impl<T: Backend> Run<T> {
     fn mark_window(&mut self) {
         let Served { written_blocks, read_blocks, .. } = self.served;
         self.windows.mark(Asked { written_blocks, read_blocks }, &self.backend.stored(), self.end);
+    }
+
+    /// The warning that the path fell behind the recorded times, if it did.
+    pub fn late_warning(&self) -> Option<String> {
+        let Late { requests, most_ns, .. } = self.late;
+        let all = self.served.requests;
+        (requests > 0).then(|| {
+            format!(
+                "the path does not keep up with the recorded times: {requests} of {all} requests were issued later, by up to {:.3} s, \
+                 since {MOST_IN_FLIGHT} were in flight: latencies are those of a queue that grows; replay the trace slower \
+                 (--timed 2), or as fast as the path allows (--depth)",
+                most_ns as f64 / 1e9
+            )
+        })
     }
 
     /// Reads every unit, and compares it with the newest write. Not counted.
