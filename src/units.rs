@@ -1,29 +1,53 @@
 //! Parses and formats sizes, shares and durations.
 //!
-//! Sizes are binary: `4K` is 4,096 bytes. Durations are decimal: `50us` is 50,000 ns.
+//! Sizes are binary: `4K` is 4,096 bytes, and so is `4KiB`. With a `B` alone they are decimal, as drives are sold: `512GB` is
+//! 512,000,000,000 bytes. Durations are decimal: `50us` is 50,000 ns.
 
 /// The block in which stations count, in bytes.
 pub const BLOCK_BYTES: u64 = 4096;
 
 const SIZE_SUFFIXES: [(&str, u32); 6] = [("P", 50), ("T", 40), ("G", 30), ("M", 20), ("K", 10), ("", 0)];
+/// The decimal units in which drives are sold.
+const SOLD_SUFFIXES: [(&str, u64); 5] = [
+    ("PB", 1_000_000_000_000_000),
+    ("TB", 1_000_000_000_000),
+    ("GB", 1_000_000_000),
+    ("MB", 1_000_000),
+    ("KB", 1000),
+];
+/// Smaller sizes are written in binary units.
+const LEAST_SOLD: u64 = 1_000_000_000;
 const DURATION_SUFFIXES: [(&str, f64); 4] = [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)];
 
-/// Bytes of a size such as `512`, `4K`, `1.5G` or `64MiB`. `None` if it is not a size, or does not fit 64 bits.
+/// Bytes of a size such as `512`, `4K`, `1.5G`, `64MiB` or, decimal, `512GB`. `None` if it is not a size, or does not fit 64
+/// bits.
 pub fn parse_size(text: &str) -> Option<u64> {
     let digits_end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, suffix) = text.split_at(digits_end);
     let suffix = suffix.to_ascii_uppercase();
-    let suffix = suffix.strip_suffix("IB").unwrap_or(suffix.strip_suffix('B').unwrap_or(&suffix));
-    let (_, shift) = SIZE_SUFFIXES.iter().find(|(name, _)| *name == suffix)?;
+    let unit = match SOLD_SUFFIXES.iter().find(|(name, _)| *name == suffix) {
+        Some((_, bytes)) => *bytes,
+        None => {
+            let binary = suffix.strip_suffix("IB").unwrap_or(if suffix == "B" { "" } else { &suffix });
+            1 << SIZE_SUFFIXES.iter().find(|(name, _)| *name == binary)?.1
+        }
+    };
     if let Ok(whole) = number.parse::<u64>() {
-        return whole.checked_mul(1 << shift);
+        return whole.checked_mul(unit);
     }
-    let bytes = number.parse::<f64>().ok()? * (1u64 << shift) as f64;
+    let bytes = number.parse::<f64>().ok()? * unit as f64;
     (bytes.is_finite() && bytes >= 0.0 && bytes < u64::MAX as f64 && bytes.fract() == 0.0).then_some(bytes as u64)
 }
 
-/// The shortest exact form of a size: `4K`, `1536M`, `513`.
+/// The shortest exact form of a size: `4K`, `1536M`, `513`, `512GB`.
 pub fn format_size(bytes: u64) -> String {
+    let binary = format_binary(bytes);
+    let sold = SOLD_SUFFIXES.iter().find(|(_, unit)| bytes >= *unit && bytes.is_multiple_of(*unit));
+    let sold = sold.filter(|_| bytes >= LEAST_SOLD).map(|(suffix, unit)| format!("{}{suffix}", bytes / unit));
+    sold.filter(|sold| sold.len() < binary.len()).unwrap_or(binary)
+}
+
+fn format_binary(bytes: u64) -> String {
     for (suffix, shift) in SIZE_SUFFIXES {
         if bytes >= 1 << shift && bytes.is_multiple_of(1 << shift) {
             return format!("{}{suffix}", bytes >> shift);
@@ -92,6 +116,10 @@ mod tests {
         assert_eq!(parse_size("1.5G"), Some(3 << 29));
         assert_eq!(parse_size("64MiB"), Some(64 << 20));
         assert_eq!(parse_size("512"), Some(512));
+        assert_eq!(parse_size("512B"), Some(512));
+        assert_eq!(parse_size("512GB"), Some(512_000_000_000));
+        assert_eq!(parse_size("1.92TB"), Some(1_920_000_000_000));
+        assert_eq!(parse_size("0.5kb"), Some(500));
         for wrong in ["", "K", "-1K", "4X", "1e3", "99999999T", "0.3", "4KK", "1.1.1K"] {
             assert_eq!(parse_size(wrong), None, "{wrong}");
         }
@@ -99,9 +127,10 @@ mod tests {
 
     #[test]
     fn a_formatted_size_reads_back() {
-        for bytes in [0, 1, 4096, 4097, 3 << 29, 1 << 40] {
+        for bytes in [0, 1, 1000, 4096, 4097, 3 << 29, 1 << 40, 512_000_000_000, 1_920_000_000_000, u64::MAX] {
             assert_eq!(parse_size(&format_size(bytes)), Some(bytes));
         }
+        assert_eq!([1000, 480_000_000_000, 512 << 30].map(format_size), ["1000", "480GB", "512G"]);
     }
 
     #[test]

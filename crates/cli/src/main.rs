@@ -51,6 +51,7 @@ A path is written from top to bottom: stations joined by '/', options after ':',
     flashpath run uniform:writes=6x --on page:op=7%/nand:size=8G
     flashpath run varmail:threads=2 --in DIR
     flashpath run trace.csv.zst --on page:victim=greedy/nand:preset=tlc --on page:victim=fifo/nand:preset=tlc
+Sizes are binary (4K, 1.5G, 64MiB); with a B alone they are decimal, as drives are sold (512GB).
 'flashpath layers' shows all stations and options.";
 
 #[derive(Subcommand)]

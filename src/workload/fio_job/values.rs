@@ -133,7 +133,10 @@ impl<'a> Value<'a> {
 pub(super) fn parse_number(text: &str) -> Option<u64> {
     match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         Some(digits) => u64::from_str_radix(digits, 16).ok(),
-        None => units::parse_size(text.strip_suffix(['i', 'I']).unwrap_or(text)),
+        None => {
+            let unit = text.strip_suffix(['b', 'B']).unwrap_or(text);
+            units::parse_size(unit.strip_suffix(['i', 'I']).unwrap_or(unit))
+        }
     }
 }
 
