@@ -68,15 +68,11 @@ impl Contents {
         self.places.get(&page.0).map(|&place| &self.entries[place as usize].write)
     }
 
-    /// The page that was written longest ago.
-    pub fn oldest(&self) -> Option<LogicalPage> {
-        (self.oldest != NONE).then(|| self.entries[self.oldest as usize].write.page)
-    }
-
-    /// The page that was written next after `page`, which is here.
-    pub fn newer(&self, page: LogicalPage) -> Option<LogicalPage> {
-        let newer = self.entries[self.places[&page.0] as usize].newer;
-        (newer != NONE).then(|| self.entries[newer as usize].write.page)
+    /// The pages, from the one that was written longest ago on.
+    #[inline]
+    pub fn from_oldest(&self) -> impl Iterator<Item = LogicalPage> + '_ {
+        let entry = |place: u32| self.entries.get(place as usize);
+        std::iter::successors(entry(self.oldest), move |before| entry(before.newer)).map(|entry| entry.write.page)
     }
 
     /// The pages, in the order of their numbers.
@@ -188,8 +184,7 @@ mod tests {
                     list.push((page, stamp));
                 }
             }
-            let order: Vec<u32> =
-                std::iter::successors(contents.oldest(), |page| contents.newer(*page)).map(|page| page.0).collect();
+            let order: Vec<u32> = contents.from_oldest().map(|page| page.0).collect();
             assert_eq!(order, list.iter().map(|(page, _)| *page).collect::<Vec<_>>());
             assert_eq!(contents.count() as usize, list.len());
         }

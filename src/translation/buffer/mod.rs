@@ -33,6 +33,11 @@ use std::collections::VecDeque;
 /// The stripes of pages that may be under way to the flash: one is programmed, one is transferred.
 const STRIPES_UNDER_WAY: u32 = 2;
 
+/// The pages, of those that will be given up next, whose map entries are prefetched, and the first of these, of which also
+/// what the entries lead to.
+const ENTRIES_AHEAD: usize = 12;
+const OLD_AHEAD: usize = 4;
+
 /// The counts of a write buffer, in pages, since the drive was new.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BufferCounts {
@@ -97,20 +102,20 @@ impl<L: Translation> Buffered<L> {
     fn make_room(&mut self, at: MomentOf<L>) -> Result<MomentOf<L>, TranslationError> {
         let mut leaving = std::mem::take(&mut self.leaving);
         leaving.clear();
-        let mut next = self.contents.oldest();
-        while let Some(first) = next
-            && (leaving.len() as u32) < self.pages_per_program
-        {
+        for first in self.contents.from_oldest() {
             if !leaving.contains(&first) {
                 self.add_run(first, &mut leaving);
             }
-            next = self.contents.newer(first);
+            if leaving.len() as u32 >= self.pages_per_program {
+                break;
+            }
         }
         let programmed = self.write_out(&leaving, at);
         let count = leaving.len() as u32;
         self.leaving = leaving;
         self.under_way.push_back((count, programmed?));
         self.pages_under_way += count;
+        self.prefetch_oldest();
         let mut free = at;
         while self.pages_under_way > self.most_under_way
             && let Some((count, programmed)) = self.under_way.pop_front()
@@ -119,6 +124,13 @@ impl<L: Translation> Buffered<L> {
             free = self.layer.timing().later(free, programmed);
         }
         Ok(free)
+    }
+
+    /// Prefetches what the layer touches when the next pages are given up.
+    fn prefetch_oldest(&self) {
+        for (number, page) in self.contents.from_oldest().take(ENTRIES_AHEAD).enumerate() {
+            if number < OLD_AHEAD { self.layer.prefetch_old(page) } else { self.layer.prefetch(page) }
+        }
     }
 
     /// Adds a page, and those of its stream and its content that follow it, up to a stripe.
@@ -219,14 +231,10 @@ impl<L: Translation> Translation for Buffered<L> {
         self.layer.idle(from, until)
     }
 
+    /// For a read: a write is given up much later.
     #[inline]
     fn prefetch(&self, page: LogicalPage) {
         self.layer.prefetch(page);
-    }
-
-    #[inline]
-    fn prefetch_old(&self, page: LogicalPage) {
-        self.layer.prefetch_old(page);
     }
 
     fn exported_pages(&self) -> u64 {
