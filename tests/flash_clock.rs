@@ -15,12 +15,12 @@ enum Kind {
     Erase,
 }
 
-/// An operation: its kind, its block, and the operation after whose end it begins, or the time.
-#[derive(Clone, Copy, Debug)]
+/// An operation: its kind, its block, and the operations after whose ends it begins, or the time.
+#[derive(Clone, Debug)]
 struct Asked {
     kind: Kind,
     block: u32,
-    after: Result<usize, Time>,
+    after: Result<Vec<usize>, Time>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -69,7 +69,7 @@ impl Reference {
     }
 
     fn issue(&mut self, asked: Asked) -> usize {
-        let possible = asked.after.ok().map_or_else(|| asked.after.err().map(|at| at.0), |_| None);
+        let possible = asked.after.as_ref().err().map(|at| at.0);
         self.asked.push(asked);
         self.states.push(State { possible, ..State::default() });
         self.happen();
@@ -83,8 +83,8 @@ impl Reference {
         loop {
             let before = self.states.clone();
             for number in 0..self.asked.len() {
-                if let Ok(other) = self.asked[number].after
-                    && is_over(self.states[other].done)
+                if let Ok(others) = &self.asked[number].after
+                    && others.iter().all(|other| is_over(self.states[*other].done))
                     && self.states[number].possible.is_none()
                 {
                     self.states[number].possible = Some(now);
@@ -205,18 +205,23 @@ fn an_operation_that_waits_for_its_plane_leaves_the_channel_to_others() {
     assert_eq!(told, ends);
 }
 
-/// A random load: each request is a read, a program, an erase, or a copy (a read, and a program after it).
-fn request(random: &mut Random, geometry: &Geometry) -> Vec<(Kind, u32, Option<usize>)> {
+/// An operation of a request: its kind, its block, and those of the request after which it begins.
+type Wanted = (Kind, u32, &'static [usize]);
+
+/// A random load: each request is a read, a program, an erase, a copy (a read, and a program after it), or one of units of
+/// two pages, which a program waits for.
+fn request(random: &mut Random, geometry: &Geometry) -> Vec<Wanted> {
     let mut block = || random.below(u64::from(geometry.units()) * 3) as u32;
-    let (one, other) = (block(), block());
+    let (one, other, another) = (block(), block(), block());
     let mut units = || Kind::Read(1 + random.below(geometry.pages_per_program.into()) as u32);
     let (part, rest) = (units(), units());
     match random.below(10) {
-        0 => vec![(Kind::Erase, one, None)],
-        1..3 => vec![(part, one, None), (Kind::Program, other, Some(0))],
-        3..6 => vec![(Kind::Program, one, None)],
-        6 => vec![(Kind::Program, one, None), (part, other, None), (rest, one, Some(1))],
-        _ => vec![(part, one, None)],
+        0 => vec![(Kind::Erase, one, &[])],
+        1 => vec![(part, one, &[]), (Kind::Program, other, &[0])],
+        2 => vec![(part, one, &[]), (rest, other, &[]), (Kind::Program, another, &[0, 1])],
+        3..6 => vec![(Kind::Program, one, &[])],
+        6 => vec![(Kind::Program, one, &[]), (part, other, &[]), (rest, one, &[1])],
+        _ => vec![(part, one, &[])],
     }
 }
 
@@ -245,7 +250,8 @@ fn ends_of(geometry: Geometry, latencies: Latencies, seed: u64, pace: Result<usi
         }
         let first = reference.asked.len();
         for &(kind, block, after) in operations {
-            let after = after.map_or(Err(Time(at)), |other| Ok(first + other));
+            let others = after.iter().map(|other| first + other).collect();
+            let after = if after.is_empty() { Err(Time(at)) } else { Ok(others) };
             reference.issue(Asked { kind, block, after });
         }
         in_flight.push((number, reference.asked.len() - 1));
@@ -273,7 +279,12 @@ fn ends_of(geometry: Geometry, latencies: Latencies, seed: u64, pace: Result<usi
         let begin = scheduled.instant(at);
         let mut moments = Vec::new();
         for &(kind, block, after) in operations {
-            let at = after.map_or(begin, |other: usize| moments[other]);
+            let gather = |sum, other: &usize| Some(scheduled.gather(sum, moments[*other]));
+            let at = match after {
+                [] => begin,
+                [other] => moments[*other],
+                several => several.iter().fold(None, gather).unwrap(),
+            };
             moments.push(issue(&mut scheduled, kind, block, at));
         }
         scheduled.watch(number as u64, *moments.last().unwrap());

@@ -100,7 +100,8 @@ fn drive_of_units(layer: &str, random: &mut Random) -> String {
         _ => format!(",buffer={}K", 8 << random.below(7)),
     };
     let page = nand.split("page=").nth(1).and_then(|rest| rest.split(',').next()).unwrap();
-    let pages = pick(random, &["page=4K,unit=2K", "page=8K,unit=2K", "page=16K,unit=4K", "page=16K,unit=2K", "page=16K"]);
+    let pages =
+        pick(random, &["page=4K,unit=2K", "page=8K,unit=2K", "page=16K,unit=4K", "page=16K,unit=2K", "page=16K"]);
     // Room for the open pages of flash of all planes, and for padding.
     let size = nand.split("size=").nth(1).and_then(|rest| rest.split('K').next()).unwrap();
     let larger = format!("size={}K", size.parse::<u64>().unwrap() * 4 + 2048);

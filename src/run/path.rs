@@ -291,7 +291,11 @@ mod tests {
             ("page/nand:page=16K,unit=3K", "3K", "2K, 4K, 8K or 16K"),
             ("fast/nand:page=16K,unit=4K", "fast", "take page, dftl or superblock"),
             ("superblock/nand:page=16K,unit=4K", "superblock", "add buffer=32M"),
-            ("superblock:buffer=1M,buffer-policy=volatile/nand:page=16K,unit=4K", "superblock:buffer=1M,buffer-policy=volatile", "add buffer=32M"),
+            (
+                "superblock:buffer=1M,buffer-policy=volatile/nand:page=16K,unit=4K",
+                "superblock:buffer=1M,buffer-policy=volatile",
+                "add buffer=32M",
+            ),
             ("page:buffer=512K/nand:preset=tlc", "512K", "at least buffer=1M"),
             ("fast:buffer=1T/nand", "1T", "such as buffer=128M"),
             ("page:buffer-policy=volatile/nand", "volatile", "add buffer=32M"),

@@ -49,7 +49,7 @@ impl Ledger {
     }
 
     fn sent(&self, station: &str) -> ByProvenance {
-        self.by_provenance(&|row| row.station == station)
+        self.by_provenance(&|row| row.station == station && row.cause != "joined")
     }
 
     /// The blocks that a station received from above, as far as its own rows say; `None` for a cache and for a drive with a
