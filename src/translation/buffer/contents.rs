@@ -70,7 +70,7 @@ impl Contents {
 
     /// The pages, from the one that was written longest ago on.
     #[inline]
-    pub fn from_oldest(&self) -> impl Iterator<Item = LogicalPage> + '_ {
+    pub fn oldest_first(&self) -> impl Iterator<Item = LogicalPage> + '_ {
         let entry = |place: u32| self.entries.get(place as usize);
         std::iter::successors(entry(self.oldest), move |before| entry(before.newer)).map(|entry| entry.write.page)
     }
@@ -184,7 +184,7 @@ mod tests {
                     list.push((page, stamp));
                 }
             }
-            let order: Vec<u32> = contents.from_oldest().map(|page| page.0).collect();
+            let order: Vec<u32> = contents.oldest_first().map(|page| page.0).collect();
             assert_eq!(order, list.iter().map(|(page, _)| *page).collect::<Vec<_>>());
             assert_eq!(contents.count() as usize, list.len());
         }

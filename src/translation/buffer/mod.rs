@@ -102,7 +102,7 @@ impl<L: Translation> Buffered<L> {
     fn make_room(&mut self, at: MomentOf<L>) -> Result<MomentOf<L>, TranslationError> {
         let mut leaving = std::mem::take(&mut self.leaving);
         leaving.clear();
-        for first in self.contents.from_oldest() {
+        for first in self.contents.oldest_first() {
             if !leaving.contains(&first) {
                 self.add_run(first, &mut leaving);
             }
@@ -128,7 +128,7 @@ impl<L: Translation> Buffered<L> {
 
     /// Prefetches what the layer touches when the next pages are given up.
     fn prefetch_oldest(&self) {
-        for (number, page) in self.contents.from_oldest().take(ENTRIES_AHEAD).enumerate() {
+        for (number, page) in self.contents.oldest_first().take(ENTRIES_AHEAD).enumerate() {
             if number < OLD_AHEAD { self.layer.prefetch_old(page) } else { self.layer.prefetch(page) }
         }
     }
