@@ -65,11 +65,15 @@ pub enum Cause {
     Mapping,
     /// A cache on a device stores blocks that were read.
     CacheFill,
+    /// A page of flash is programmed before all of it is written: the rest is filled.
+    Padding,
+    /// In a write buffer a newer version takes the place of the block: it is not written.
+    Joined,
 }
 
 impl Cause {
     /// The number of causes.
-    pub const COUNT: usize = 10;
+    pub const COUNT: usize = 12;
     /// All causes, in numeric order.
     pub const ALL: [Cause; Self::COUNT] = [
         Cause::HostWrite,
@@ -82,6 +86,8 @@ impl Cause {
         Cause::WearLevelling,
         Cause::Mapping,
         Cause::CacheFill,
+        Cause::Padding,
+        Cause::Joined,
     ];
 
     /// The cause with this number; [`Cause::HostWrite`] for a number that no cause has.
@@ -103,6 +109,8 @@ impl Cause {
             Cause::WearLevelling => "wear-levelling",
             Cause::Mapping => "mapping",
             Cause::CacheFill => "cache-fill",
+            Cause::Padding => "padding",
+            Cause::Joined => "joined",
         }
     }
 }

@@ -8,13 +8,8 @@ pub const BLOCK_BYTES: u64 = 4096;
 
 const SIZE_SUFFIXES: [(&str, u32); 6] = [("P", 50), ("T", 40), ("G", 30), ("M", 20), ("K", 10), ("", 0)];
 /// The decimal units in which drives are sold.
-const SOLD_SUFFIXES: [(&str, u64); 5] = [
-    ("PB", 1_000_000_000_000_000),
-    ("TB", 1_000_000_000_000),
-    ("GB", 1_000_000_000),
-    ("MB", 1_000_000),
-    ("KB", 1000),
-];
+const SOLD_SUFFIXES: [(&str, u64); 5] =
+    [("PB", 1_000_000_000_000_000), ("TB", 1_000_000_000_000), ("GB", 1_000_000_000), ("MB", 1_000_000), ("KB", 1000)];
 /// Smaller sizes are written in binary units.
 const LEAST_SOLD: u64 = 1_000_000_000;
 const DURATION_SUFFIXES: [(&str, f64); 4] = [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)];

@@ -9,17 +9,18 @@ use flashpath::time::Time;
 
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Kind {
-    Read,
+    /// Of so many of the units of a page.
+    Read(u32),
     Program,
     Erase,
 }
 
-/// An operation: its kind, its block, and the operation after whose end it begins, or the time.
-#[derive(Clone, Copy, Debug)]
+/// An operation: its kind, its block, and the operations after whose ends it begins, or the time.
+#[derive(Clone, Debug)]
 struct Asked {
     kind: Kind,
     block: u32,
-    after: Result<usize, Time>,
+    after: Result<Vec<usize>, Time>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -57,8 +58,18 @@ impl Reference {
         self.geometry.channel_of(self.plane(number))
     }
 
+    /// The time of an operation's transfer: that of its part of a page, rounded up.
+    fn transfer_ns(&self, number: usize) -> u64 {
+        match self.asked[number].kind {
+            Kind::Read(units) => {
+                (self.latencies.transfer_ns * u64::from(units)).div_ceil(self.geometry.pages_per_program.into())
+            }
+            _ => self.latencies.transfer_ns,
+        }
+    }
+
     fn issue(&mut self, asked: Asked) -> usize {
-        let possible = asked.after.ok().map_or_else(|| asked.after.err().map(|at| at.0), |_| None);
+        let possible = asked.after.as_ref().err().map(|at| at.0);
         self.asked.push(asked);
         self.states.push(State { possible, ..State::default() });
         self.happen();
@@ -72,15 +83,16 @@ impl Reference {
         loop {
             let before = self.states.clone();
             for number in 0..self.asked.len() {
-                if let Ok(other) = self.asked[number].after
-                    && is_over(self.states[other].done)
+                if let Ok(others) = &self.asked[number].after
+                    && others.iter().all(|other| is_over(self.states[*other].done))
                     && self.states[number].possible.is_none()
                 {
                     self.states[number].possible = Some(now);
                 }
                 let (kind, block) = (self.asked[number].kind, self.asked[number].block);
                 let precedes = |other: &usize| {
-                    self.asked[*other].block == block && self.asked[*other].kind != Kind::Read && kind != Kind::Read
+                    let is_read = |kind| matches!(kind, Kind::Read(_));
+                    self.asked[*other].block == block && !is_read(self.asked[*other].kind) && !is_read(kind)
                 };
                 let has_turn = (0..number).filter(precedes).all(|other| self.states[other].queued.is_some());
                 if is_over(self.states[number].possible) && has_turn && self.states[number].queued.is_none() {
@@ -100,7 +112,7 @@ impl Reference {
                     let state = &mut self.states[next];
                     state.begun = Some(now);
                     match self.asked[next].kind {
-                        Kind::Read => state.ready = Some(now + self.latencies.read_ns),
+                        Kind::Read(_) => state.ready = Some(now + self.latencies.read_ns),
                         Kind::Program => state.ready = Some(now),
                         Kind::Erase => state.done = Some(now + self.latencies.erase_ns),
                     }
@@ -109,7 +121,7 @@ impl Reference {
             for channel in 0..self.geometry.channels {
                 let on = |number: &usize| self.channel(*number) == channel;
                 let transfers = |number: usize| {
-                    self.states[number].transfer.is_some_and(|begun| begun + self.latencies.transfer_ns > now)
+                    self.states[number].transfer.is_some_and(|begun| begun + self.transfer_ns(number) > now)
                 };
                 if (0..self.asked.len()).filter(on).any(transfers) {
                     continue;
@@ -120,7 +132,7 @@ impl Reference {
                 if let Some(next) = next.min_by_key(|&number| (self.states[number].ready, number)) {
                     let programs = if self.asked[next].kind == Kind::Program { self.latencies.program_ns } else { 0 };
                     self.states[next].transfer = Some(now);
-                    self.states[next].done = Some(now + self.latencies.transfer_ns + programs);
+                    self.states[next].done = Some(now + self.transfer_ns(next) + programs);
                 }
             }
             if self.states == before {
@@ -131,10 +143,10 @@ impl Reference {
 
     /// The next instant at which something ends or begins, after now.
     fn next(&self) -> Option<u64> {
-        let ends = |state: &State| {
-            [state.possible, state.ready, state.done, state.transfer.map(|begun| begun + self.latencies.transfer_ns)]
+        let ends = |(number, state): (usize, &State)| {
+            [state.possible, state.ready, state.done, state.transfer.map(|begun| begun + self.transfer_ns(number))]
         };
-        self.states.iter().flat_map(ends).flatten().filter(|&at| at > self.now).min()
+        self.states.iter().enumerate().flat_map(ends).flatten().filter(|&at| at > self.now).min()
     }
 
     fn run(&mut self, until: u64) {
@@ -168,7 +180,7 @@ fn drive(channels: u32, dies: u32, planes: u32) -> Geometry {
 
 fn issue<T: Timing>(flash: &mut T, kind: Kind, block: u32, at: T::Moment) -> T::Moment {
     match kind {
-        Kind::Read => flash.read(EraseBlock(block), Purpose::Host, at),
+        Kind::Read(units) => flash.read_units(EraseBlock(block), units, Purpose::Host, at),
         Kind::Program => flash.program(EraseBlock(block), Purpose::Host, at),
         Kind::Erase => flash.erase(EraseBlock(block), at),
     }
@@ -177,7 +189,7 @@ fn issue<T: Timing>(flash: &mut T, kind: Kind, block: u32, at: T::Moment) -> T::
 /// A read of a busy die does not hold the channel while it waits: the read of the idle die beside it takes 100 us. It took 790.
 #[test]
 fn an_operation_that_waits_for_its_plane_leaves_the_channel_to_others() {
-    let wanted = [(Kind::Program, 0, 1_000_000), (Kind::Read, 0, 1_100_000), (Kind::Read, 1, 1_110_000)];
+    let wanted = [(Kind::Program, 0, 1_000_000), (Kind::Read(1), 0, 1_100_000), (Kind::Read(1), 1, 1_110_000)];
     let ends = [1_774_900, 1_874_800, 1_209_900];
     let mut scheduled = Scheduled::new(drive(1, 2, 1), OF_ISSUE, None);
     for (number, (kind, block, at)) in (0..).zip(wanted) {
@@ -193,26 +205,32 @@ fn an_operation_that_waits_for_its_plane_leaves_the_channel_to_others() {
     assert_eq!(told, ends);
 }
 
-/// A random load: each request is a read, a program, an erase, or a copy (a read, and a program after it).
-fn request(random: &mut Random, blocks: u64) -> Vec<(Kind, u32, Option<usize>)> {
-    let mut block = || random.below(blocks) as u32;
-    let (one, other) = (block(), block());
+/// An operation of a request: its kind, its block, and those of the request after which it begins.
+type Wanted = (Kind, u32, &'static [usize]);
+
+/// A random load: each request is a read, a program, an erase, a copy (a read, and a program after it), or one of units of
+/// two pages, which a program waits for.
+fn request(random: &mut Random, geometry: &Geometry) -> Vec<Wanted> {
+    let mut block = || random.below(u64::from(geometry.units()) * 3) as u32;
+    let (one, other, another) = (block(), block(), block());
+    let mut units = || Kind::Read(1 + random.below(geometry.pages_per_program.into()) as u32);
+    let (part, rest) = (units(), units());
     match random.below(10) {
-        0 => vec![(Kind::Erase, one, None)],
-        1..3 => vec![(Kind::Read, one, None), (Kind::Program, other, Some(0))],
-        3..6 => vec![(Kind::Program, one, None)],
-        6 => vec![(Kind::Program, one, None), (Kind::Read, other, None), (Kind::Read, one, Some(1))],
-        _ => vec![(Kind::Read, one, None)],
+        0 => vec![(Kind::Erase, one, &[])],
+        1 => vec![(part, one, &[]), (Kind::Program, other, &[0])],
+        2 => vec![(part, one, &[]), (rest, other, &[]), (Kind::Program, another, &[0, 1])],
+        3..6 => vec![(Kind::Program, one, &[])],
+        6 => vec![(Kind::Program, one, &[]), (part, other, &[]), (rest, one, &[1])],
+        _ => vec![(part, one, &[])],
     }
 }
 
 /// The end of each request of a closed loop of this depth, or of an open one with a request each so many nanoseconds.
 fn ends_of(geometry: Geometry, latencies: Latencies, seed: u64, pace: Result<usize, u64>) -> (Vec<u64>, Vec<u64>) {
     let requests = 200;
-    let blocks = u64::from(geometry.units()) * 3;
     let requests: Vec<_> = {
         let mut random = Random::new(seed, "flash clock");
-        (0..requests).map(|_| (request(&mut random, blocks), random.below(2 * pace.err().unwrap_or(1)))).collect()
+        (0..requests).map(|_| (request(&mut random, &geometry), random.below(2 * pace.err().unwrap_or(1)))).collect()
     };
     let mut reference = Reference::new(geometry, latencies);
     let (mut ends, mut in_flight, mut at) = (vec![0; requests.len()], Vec::<(usize, usize)>::new(), 0);
@@ -232,7 +250,8 @@ fn ends_of(geometry: Geometry, latencies: Latencies, seed: u64, pace: Result<usi
         }
         let first = reference.asked.len();
         for &(kind, block, after) in operations {
-            let after = after.map_or(Err(Time(at)), |other| Ok(first + other));
+            let others = after.iter().map(|other| first + other).collect();
+            let after = if after.is_empty() { Err(Time(at)) } else { Ok(others) };
             reference.issue(Asked { kind, block, after });
         }
         in_flight.push((number, reference.asked.len() - 1));
@@ -260,7 +279,12 @@ fn ends_of(geometry: Geometry, latencies: Latencies, seed: u64, pace: Result<usi
         let begin = scheduled.instant(at);
         let mut moments = Vec::new();
         for &(kind, block, after) in operations {
-            let at = after.map_or(begin, |other: usize| moments[other]);
+            let gather = |sum, other: &usize| Some(scheduled.gather(sum, moments[*other]));
+            let at = match after {
+                [] => begin,
+                [other] => moments[*other],
+                several => several.iter().fold(None, gather).unwrap(),
+            };
             moments.push(issue(&mut scheduled, kind, block, at));
         }
         scheduled.watch(number as u64, *moments.last().unwrap());
@@ -277,7 +301,8 @@ fn every_completion_is_that_of_the_reference() {
     for seed in 0..40 {
         let mut random = Random::new(seed, "drives");
         let shape = (1 + random.below(4) as u32, 1 + random.below(4) as u32, 1 + random.below(2) as u32);
-        let geometry = drive(shape.0, shape.1, shape.2);
+        let unit = [8192, 4096, 2048][random.below(3) as usize];
+        let geometry = Geometry::in_units(64 << 20, unit, 8192, 16, shape).unwrap();
         let latencies = Latencies {
             read_ns: 20_000 + random.below(80_000),
             program_ns: 200_000 + random.below(1_000_000),
@@ -289,7 +314,7 @@ fn every_completion_is_that_of_the_reference() {
             _ => Err([10_000, 100_000, 1_000_000][random.below(3) as usize]),
         };
         let (expected, found) = ends_of(geometry, latencies, seed, pace);
-        assert_eq!(found, expected, "seed {seed}, {shape:?}, {latencies:?}, {pace:?}");
+        assert_eq!(found, expected, "seed {seed}, {shape:?}, units of {unit}, {latencies:?}, {pace:?}");
     }
 }
 
@@ -297,7 +322,7 @@ fn every_completion_is_that_of_the_reference() {
 fn loops(geometry: Geometry, depth: usize, reads: u64, seed: u64) -> (u64, u64) {
     let requests: Vec<_> = {
         let mut random = Random::new(seed, "loops");
-        let kind = |read| if read { Kind::Read } else { Kind::Program };
+        let kind = |read| if read { Kind::Read(1) } else { Kind::Program };
         (0..20_000).map(|_| (kind(random.below(100) < reads), random.below(geometry.units().into()) as u32)).collect()
     };
     let mut scheduled = Scheduled::new(geometry, OF_ISSUE, None);

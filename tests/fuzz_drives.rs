@@ -90,6 +90,25 @@ fn drive(layer: &str, random: &mut Random) -> String {
     )
 }
 
+/// The same with a write buffer, with units smaller than a page, or with both: a drive large enough for them.
+fn drive_of_units(layer: &str, random: &mut Random) -> String {
+    let drive = drive(layer, random);
+    let (layer_term, nand) = drive.split_once('/').unwrap();
+    let buffer = match random.below(4) {
+        0 => String::new(),
+        1 => format!(",buffer={}K,buffer-policy=volatile", 8 << random.below(7)),
+        _ => format!(",buffer={}K", 8 << random.below(7)),
+    };
+    let page = nand.split("page=").nth(1).and_then(|rest| rest.split(',').next()).unwrap();
+    let pages =
+        pick(random, &["page=4K,unit=2K", "page=8K,unit=2K", "page=16K,unit=4K", "page=16K,unit=2K", "page=16K"]);
+    // Room for the open pages of flash of all planes, and for padding.
+    let size = nand.split("size=").nth(1).and_then(|rest| rest.split('K').next()).unwrap();
+    let larger = format!("size={}K", size.parse::<u64>().unwrap() * 4 + 2048);
+    let nand = nand.replace(&format!("page={page}"), pages).replace(&format!("size={size}K"), &larger);
+    format!("{layer_term}{buffer}/{nand}")
+}
+
 #[test]
 fn tiny_drives_with_odd_options_lose_no_data_and_fail_only_when_worn_out() {
     for layer in ["page", "dftl", "fast", "superblock"] {
@@ -102,6 +121,21 @@ fn tiny_drives_with_odd_options_lose_no_data_and_fail_only_when_worn_out() {
         }
         println!("{layer}: {run} of {DRIVES} drives could be made");
         assert!(run > DRIVES / 10, "of {DRIVES} drives of {layer}, {run} could be made");
+    }
+}
+
+#[test]
+fn drives_with_buffers_and_units_lose_no_data_and_fail_only_when_worn_out() {
+    for layer in ["page", "dftl", "fast", "superblock"] {
+        let mut random = Random::new(2, layer);
+        let mut run = 0;
+        for seed in 0..DRIVES / 2 {
+            let path = drive_of_units(layer, &mut random);
+            let work = pick(&mut random, &WORK);
+            run += u64::from(check_drive(&path, work, seed));
+        }
+        println!("{layer}: {run} of {} drives could be made", DRIVES / 2);
+        assert!(run > DRIVES / 40, "of {} drives of {layer}, {run} could be made", DRIVES / 2);
     }
 }
 

@@ -13,6 +13,7 @@ mod example;
 mod sums;
 
 use flashpath::expression::parse_term;
+use flashpath::random::Random;
 use flashpath::report::RunResult;
 use flashpath::run::{BlockWork, FileShape, Job, NoMachine, OpenBlocks, Path, Place, RunOptions, Work, run};
 use flashpath::workload::Workload;
@@ -98,6 +99,67 @@ fn a_drive_that_is_the_whole_path_keeps_every_promise() {
             assert_eq!(ledger.sum(&|row| row.origin == "segment-cleaning"), 0.0, "{path}");
         }
     }
+}
+
+/// A drive with units, a buffer, or both, drawn at random; and the work on it, below a file system or not.
+fn drawn(random: &mut Random) -> (String, &'static str) {
+    fn pick(random: &mut Random, from: &[&'static str]) -> &'static str {
+        from[random.below(from.len() as u64) as usize]
+    }
+    let layer = pick(
+        random,
+        &["page", "page:streams=content", "page:frontiers=shared,victim=fifo", "dftl:table=300", "fast", "superblock"],
+    );
+    let buffer = pick(random, &["", "buffer=256K", "buffer=1M", "buffer=1M,buffer-policy=volatile"]);
+    let separator = if layer.contains(':') { "," } else { ":" };
+    let units =
+        pick(random, &["page=4K,unit=2K", "page=8K,unit=4K", "page=16K,unit=4K", "page=16K,unit=2K", "page=16K"]);
+    // A block of each shape has 256 KiB.
+    let pages = match units.split(',').next().unwrap() {
+        "page=4K" => 64,
+        "page=8K" => 32,
+        _ => 16,
+    };
+    let planes = pick(random, &["", ",channels=2", ",channels=2,planes=2"]);
+    let timing = pick(random, &["off", "on"]);
+    let above = pick(random, &["", "sfs:segment=256K/"]);
+    let work = pick(
+        random,
+        &[
+            "hotcold:r=0.2,f=0.8,writes=2x,discards=3%,content=journal",
+            "uniform:writes=1x,request=1K",
+            "sequential:writes=2x,request=20K",
+            "zipf:theta=1.1,writes=2x,request=8K",
+        ],
+    );
+    let options = if buffer.is_empty() { String::new() } else { format!("{separator}{buffer}") };
+    (format!("{above}{layer}{options}/nand:size=64M,{units},pages-per-block={pages}{planes},timing={timing}"), work)
+}
+
+/// Each combination of layer, unit, buffer and what stands above: none loses or invents a block.
+#[test]
+fn units_and_buffers_keep_every_promise_in_any_combination() {
+    let mut random = Random::new(1, "units and buffers");
+    let (mut made, mut joined, mut padded) = (0, 0, 0);
+    for _ in 0..400 {
+        let (path, work) = drawn(&mut random);
+        // File systems and the workload count in blocks: less or more than a unit is not comparable.
+        let is_comparable = match path.starts_with("sfs") {
+            true => path.contains("unit=4K"),
+            false => !(path.contains("unit=2K") && work.contains("request=1K")),
+        };
+        if Path::read(&path).is_err() || !is_comparable {
+            continue;
+        }
+        let result =
+            if path.starts_with("sfs") { cleaned_by(&path, work) } else { blocks(&path, work, FileShape::default()) };
+        let ledger = check_ledger(&result);
+        made += 1;
+        joined += u32::from(ledger.sum(&|row| row.cause == "joined") > 0.0);
+        padded += u32::from(ledger.sum(&|row| row.station == "nand" && row.cause == "padding") > 0.0);
+    }
+    println!("{made} were made, {joined} joined blocks, {padded} padded pages of flash");
+    assert!(made > 100 && joined > 30 && padded > 10, "{made} were made, {joined} joined blocks, {padded} padded");
 }
 
 /// The blocks that sfs wrote for cleaning and checkpoints stood in the drive and on its flash as "host".

@@ -194,3 +194,43 @@ fn separated_hot_and_cold_pages_meet_the_optimum() {
         assert_near(&format!("separated, u {u:.5}, r {r}, f {f}"), measured, expected, 0.02);
     }
 }
+
+/// Write amplification of uniform 4 KiB writes on the pages of a current drive, in steady state, and the exported share of
+/// the usable pages.
+fn on_pages_of_16k(page: &str, nand: &str) -> (f64, f64) {
+    let text = format!(
+        "page:op=28%{page}/nand:preset=tlc,size=2G,channels=1,dies=1,planes=1,pages-per-block=128,timing=off{nand}"
+    );
+    let path = Path::read(&text).unwrap();
+    let exported = path.drive().unwrap().exported_bytes();
+    let mut workload = generator(&parse_term("uniform:writes=100x").unwrap(), exported, 5).unwrap();
+    let half = Amount::Times(3.0);
+    let limit = Some(half.bytes(exported) / 4096);
+    let options = Options { fill: true, precondition: Some(half), limit, ..Options::default() };
+    let outcome = prepare(&path, options.seed).unwrap().run(workload.as_mut(), &options, &mut |_| true);
+    assert!(outcome.failure.is_none(), "{:?}", outcome.failure);
+    let result = outcome.result;
+    (result.write_amplification.total.unwrap(), 1.0 / (1.0 + result.flash.effective_overprovisioning.unwrap()))
+}
+
+/// The drive that is sold: it maps 4 KiB on pages of 16 KiB, and packs writes in a buffer. Without the unit each write
+/// costs four times as much, as it did before; without the buffer each fills a page of flash with padding.
+#[test]
+fn small_writes_on_large_pages_cost_what_theory_says_with_units_and_a_buffer() {
+    let (measured, u) = on_pages_of_16k(",victim=fifo,buffer=1M", ",unit=4K");
+    assert_near(&format!("unit and buffer, fifo, u {u:.5}"), measured, fifo_uniform(u), 0.01);
+    // Greedy, which with 512 units in a block is hardly better.
+    let (measured, u) = on_pages_of_16k(",buffer=1M", ",unit=4K");
+    assert_near(&format!("unit and buffer, greedy, u {u:.5}"), measured, fifo_uniform(u), 0.01);
+    assert_near("unit and buffer, greedy, nominal spare space", measured, fifo_uniform(1.0 / 1.28), 0.02);
+    // Before each erase open pages of flash are padded.
+    let (measured, u) = on_pages_of_16k(",buffer=1M,buffer-policy=volatile", ",unit=4K");
+    assert_near(&format!("unit and volatile buffer, u {u:.5}"), measured, fifo_uniform(u), 0.03);
+    let (whole, u) = on_pages_of_16k(",victim=fifo", "");
+    assert_near(&format!("whole pages, u {u:.5}"), whole, 4.0 * fifo_uniform(u), 0.02);
+    let (buffered, _) = on_pages_of_16k(",victim=fifo,buffer=1M", "");
+    assert_near("whole pages with a buffer", buffered, 4.0 * fifo_uniform(u), 0.02);
+    let (padded, _) = on_pages_of_16k("", ",unit=4K");
+    println!("units without a buffer: {padded:.3}");
+    assert!(padded > 4.0 && padded < whole, "a page of flash for each write, and copies packed");
+}

@@ -23,6 +23,8 @@ pub struct Account {
     /// For a translation layer that writes whole pages: the blocks of the pages that the writes to it cover. Its own
     /// writes to the flash for its host are these.
     pub covered: Option<Tally>,
+    /// The write buffer in front of a translation layer, if it has one.
+    pub buffer: Option<BufferAccount>,
     /// Blocks read from it.
     pub read_blocks: u64,
     /// Other counters, by name: zones reclaimed, copies interrupted.
@@ -59,6 +61,7 @@ impl Account {
         let flash = match (&self.flash, &earlier.flash) {
             (Some(now), Some(then)) => Some(FlashAccount {
                 programmed_pages: now.programmed_pages - then.programmed_pages,
+                programs: now.programs - then.programs,
                 read_pages: now.read_pages - then.read_pages,
                 erased_blocks: now.erased_blocks - then.erased_blocks,
                 erased_unprogrammed_pages: now.erased_unprogrammed_pages - then.erased_unprogrammed_pages,
@@ -72,6 +75,7 @@ impl Account {
             received: self.received.since(&earlier.received),
             sent: self.sent.since(&earlier.sent),
             covered: self.covered.as_ref().zip(earlier.covered.as_ref()).map(|(now, then)| now.since(then)),
+            buffer: self.buffer.as_ref().zip(earlier.buffer.as_ref()).map(|(now, then)| now.since(then)),
             read_blocks: self.read_blocks - earlier.read_blocks,
             events: events.collect(),
             chosen: self.chosen.clone(),
@@ -104,6 +108,46 @@ impl WriteRequests {
     /// The counts since `earlier`.
     pub fn since(self, earlier: WriteRequests) -> WriteRequests {
         WriteRequests { calls: self.calls - earlier.calls, merged: self.merged - earlier.merged, ..self }
+    }
+}
+
+/// The write buffer of a drive, in pages of its layer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BufferAccount {
+    /// Bytes of a page.
+    pub page_bytes: u64,
+    /// Pages written to it.
+    pub received: Tally,
+    /// Pages that the layer wrote for it.
+    pub passed: Tally,
+    /// Pages of which a newer version took the place: they were never written.
+    pub joined: Tally,
+    /// Pages that were discarded in it.
+    pub dropped: Tally,
+    /// Pages in it when the counts began.
+    pub held_before: Tally,
+    /// Pages in it now.
+    pub held: Tally,
+}
+
+impl BufferAccount {
+    /// The difference to `earlier`.
+    fn since(&self, earlier: &BufferAccount) -> BufferAccount {
+        BufferAccount {
+            page_bytes: self.page_bytes,
+            received: self.received.since(&earlier.received),
+            passed: self.passed.since(&earlier.passed),
+            joined: self.joined.since(&earlier.joined),
+            dropped: self.dropped.since(&earlier.dropped),
+            held_before: earlier.held.clone(),
+            held: self.held.clone(),
+        }
+    }
+
+    /// All that went in, and all that came of it: both are the same pages of each origin and content.
+    pub fn sides(&self) -> [Tally; 2] {
+        let sum = |tallies: &[&Tally]| tallies.iter().flat_map(|tally| tally.entries()).collect();
+        [sum(&[&self.received, &self.held_before]), sum(&[&self.passed, &self.joined, &self.dropped, &self.held])]
     }
 }
 
@@ -156,8 +200,8 @@ impl PageCover {
             let times = self.covered_bytes as f64 / self.written_bytes.max(1) as f64;
             format!(
                 "writes cover its pages of {page}, the unit of its mapping, in part: the rest of each is read and programmed again, \
-                 {} for {} written ({times:.2} times); write aligned multiples of {page}, or take flash with pages as \
-                 small as the writes (page=)",
+                 {} for {} written ({times:.2} times); write aligned multiples of {page}, or take a unit as small as the \
+                 writes (behind nand: unit=, with a buffer= in front, or page=)",
                 human_size(self.covered_bytes as f64),
                 human_size(self.written_bytes as f64),
             )
@@ -189,12 +233,16 @@ pub struct DriveAccount {
 /// The flash of a drive.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FlashAccount {
-    /// Bytes of a page.
+    /// Bytes of a page: of flash or, if that is smaller, of the unit of its mapping.
     pub page_bytes: u64,
     /// Pages in an erase block.
     pub pages_per_block: u64,
     /// Pages programmed.
     pub programmed_pages: u64,
+    /// Programs of pages of flash, of `program_bytes` each.
+    pub programs: u64,
+    /// Bytes that a program writes at once: of one page, or of several.
+    pub program_bytes: u64,
     /// Pages read.
     pub read_pages: u64,
     /// Blocks erased.

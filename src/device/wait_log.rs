@@ -32,7 +32,12 @@ impl Purpose {
             | Cause::GarbageCollection
             | Cause::WearLevelling => Purpose::Collection,
             Cause::Mapping => Purpose::Mapping,
-            Cause::HostWrite | Cause::JournalCommit | Cause::Checkpoint | Cause::CacheFill => Purpose::Host,
+            Cause::HostWrite
+            | Cause::JournalCommit
+            | Cause::Checkpoint
+            | Cause::CacheFill
+            | Cause::Padding
+            | Cause::Joined => Purpose::Host,
         }
     }
 

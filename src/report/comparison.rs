@@ -105,6 +105,9 @@ pub fn key_rows(results: &[RunResult]) -> Vec<Row> {
         row("write amplification, total", Better::Lower, &|r| factor(r.write_amplification.total)),
         row("lifetime, host writes", Better::Higher, &|r| tebibytes(r.wear.lifetime_host_tib)),
         row("pages programmed", judged, &|r| of_flash(r, r.flash.programmed_pages)),
+        row("programs of several pages at once", judged, &|r| {
+            if r.flash.program_bytes > r.flash.page_bytes { of_flash(r, r.flash.programs) } else { None }
+        }),
         row("blocks erased", judged, &|r| of_flash(r, r.flash.erased_blocks)),
         row("write latency, p99", Better::Lower, &|r| latency(write_of(r), |p| p.p99)),
     ]
@@ -220,6 +223,9 @@ pub fn order_of_content(content: &str) -> usize {
 pub fn phrase(cause: &str, content: &str) -> String {
     if (cause, content) == ("merge", "mapping") {
         return "fillers of merges".to_string();
+    }
+    if (cause, content) == ("padding", "mapping") {
+        return "padding of pages of flash".to_string();
     }
     format!("{} {}", verb(cause), number::visible(content))
 }

@@ -194,8 +194,12 @@ pub struct FlashResult {
     pub erased_blocks: u64,
     /// Spare pages over exported pages, after reserves and open blocks; `None` if no single layer has them.
     pub effective_overprovisioning: Option<f64>,
-    /// Bytes of a page.
+    /// Bytes of a page: of flash or, if that is smaller, of the unit of its mapping.
     pub page_bytes: u64,
+    /// Programs of pages of flash, of `program_bytes` each.
+    pub programs: u64,
+    /// Bytes that a program writes at once: of one page, or of several.
+    pub program_bytes: u64,
     /// Pages of an erase block.
     pub pages_per_block: u64,
     /// Erase blocks.

@@ -126,6 +126,8 @@ fn run(path: &str, seed: u64, stations: &[Station], latency_scale: Option<f64>) 
         },
         flash: FlashResult {
             programmed_pages: programmed as u64,
+            programs: programmed as u64,
+            program_bytes: 4096,
             read_pages: (programmed * 0.9) as u64,
             erased_blocks: erase_sum,
             effective_overprovisioning: Some(0.1087),

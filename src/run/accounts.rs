@@ -7,7 +7,7 @@ use crate::report::{
     FlashResult, LedgerRow, StationMap, StationResult, SumCheck, TranslationResult, Wear, WriteRequestsResult,
     wear_bins,
 };
-use crate::units::BLOCK_BYTES;
+use crate::units::{BLOCK_BYTES, human_size};
 use std::collections::BTreeMap;
 
 /// A workload's writes by content: in blocks, and in the units of the top station.
@@ -133,7 +133,7 @@ pub fn accounted(
         *events.entry(name.to_string()).or_default() += count;
     }
     Accounted {
-        ledger: nodes.iter().flat_map(|node| rows(&node.name, &node.account.sent, unit_bytes)).collect(),
+        ledger: nodes.iter().flat_map(|node| ledger_rows(node, unit_bytes)).collect(),
         media: nodes.iter().filter(|node| is_medium(node.account)).map(|node| node.name.clone()).collect(),
         stations: nodes.iter().map(|node| station(node, unit_bytes)).collect(),
         write_requests: nodes.iter().filter_map(write_requests).collect(),
@@ -151,6 +151,7 @@ pub fn accounted(
                 None => stacked_sums(&nodes, &self::nodes(all)),
                 Some(_) => drive_sums(since, all),
             })
+            .chain(nodes.iter().filter_map(buffer_sum))
             .collect(),
         maps: nodes.iter().filter_map(|node| station_map(&node.name, node.account)).collect(),
         warnings: all.all_warnings().into_iter().chain(nodes.iter().flat_map(page_warnings)).collect(),
@@ -159,7 +160,24 @@ pub fn accounted(
 
 /// The warnings of a drive of whole pages: of writes in part, and of reads of what was never written.
 fn page_warnings(node: &Node) -> Vec<String> {
-    node.account.cover.iter().flat_map(PageCover::warnings).map(|warning| format!("{}: {warning}", node.name)).collect()
+    let cover = node.account.cover.iter().flat_map(PageCover::warnings);
+    cover.chain(padding_warning(node.account)).map(|warning| format!("{}: {warning}", node.name)).collect()
+}
+
+/// The warning of a layer whose flash was padded by more than a hundredth of what its host wrote.
+fn padding_warning(account: &Account) -> Option<String> {
+    let flash = account.below.first()?.flash.as_ref()?;
+    let (padding, host) = (account.sent.of_cause(Cause::Padding), account.sent.of_cause(Cause::HostWrite));
+    let (why, help) = match &account.buffer {
+        None => ("each request ends with its own page of flash, as there is no write buffer", "take buffer=32M"),
+        Some(_) => ("each flush ends with a page of flash that is not full", "take buffer-policy=protected"),
+    };
+    (padding * 100 > host).then(|| {
+        format!(
+            "{padding} units of padding were programmed beside {host} of the host: {why}; {help}, or write aligned multiples of {}",
+            human_size(flash.program_bytes as f64)
+        )
+    })
 }
 
 fn flashes<'a>(nodes: &[Node<'a>]) -> Vec<&'a FlashAccount> {
@@ -182,6 +200,17 @@ fn station(node: &Node, unit_bytes: u64) -> StationResult {
         received: rows(&node.name, &node.account.received, unit_bytes).collect(),
         erased_blocks: node.account.flash.as_ref().map(erased),
     }
+}
+
+/// The ledger's rows of a station: what it sent, and what its write buffer joined.
+fn ledger_rows(node: &Node, unit_bytes: u64) -> Vec<LedgerRow> {
+    let sent = rows(&node.name, &node.account.sent, unit_bytes);
+    let joined = node.account.buffer.iter().flat_map(|buffer| {
+        let again = |(label, count): (Label, u64)| (Label::again(Cause::Joined, label.provenance()), count);
+        let joined: Tally = buffer.joined.entries().map(again).collect();
+        rows(&node.name, &joined, buffer.page_bytes).collect::<Vec<_>>()
+    });
+    sent.chain(joined).collect()
 }
 
 /// The ledger's rows of a station, from a tally of units of `unit_bytes`.
@@ -216,6 +245,8 @@ fn flash_of(flashes: &[&FlashAccount], drive: Option<&DriveAccount>, exported_by
     };
     FlashResult {
         programmed_pages: pages(|flash| flash.programmed_pages),
+        programs: flashes.iter().map(|flash| flash.programs).sum(),
+        program_bytes: flashes.iter().map(|flash| flash.program_bytes).max().unwrap_or(BLOCK_BYTES),
         read_pages: pages(|flash| flash.read_pages),
         erased_blocks: flashes.iter().map(|flash| flash.erased_blocks).sum(),
         effective_overprovisioning: drive.map(|drive| drive.effective_overprovisioning),
@@ -323,11 +354,17 @@ fn passed_sum(node: &Node) -> SumCheck {
 /// programmed what it sent.
 fn layer_sums(Node { name, account, .. }: &Node) -> Vec<SumCheck> {
     let Some(covered) = &account.covered else { return Vec::new() };
-    let for_host: Tally = account.sent.entries().filter(|(label, _)| label.cause == Cause::HostWrite).collect();
+    let for_host: Tally = match &account.buffer {
+        None => account.sent.entries().filter(|(label, _)| label.cause == Cause::HostWrite).collect(),
+        // What became of them is another sum.
+        Some(buffer) => {
+            let in_blocks = |(label, count)| (label, count * buffer.page_bytes / BLOCK_BYTES);
+            buffer.received.entries().map(in_blocks).collect()
+        }
+    };
+    let wrote = if account.buffer.is_none() { "wrote for its host" } else { "took into its buffer" };
     let host = check(
-        format!(
-            "blocks that {name} wrote for its host = blocks of the pages that it was asked for, for each origin and content"
-        ),
+        format!("blocks that {name} {wrote} = blocks of the pages that it was asked for, for each origin and content"),
         for_host.total(),
         covered.total(),
         for_host == *covered,
@@ -342,6 +379,19 @@ fn layer_sums(Node { name, account, .. }: &Node) -> Vec<SumCheck> {
         )
     });
     [host].into_iter().chain(programmed).collect()
+}
+
+/// The sum of a write buffer: each page that it received was written, joined, dropped, or is in it.
+fn buffer_sum(Node { name, account, .. }: &Node) -> Option<SumCheck> {
+    let [received, came] = account.buffer.as_ref()?.sides();
+    Some(check(
+        format!(
+            "pages that {name} received + in its buffer before = written for its host + joined + dropped + in its buffer now, for each origin and content"
+        ),
+        received.total(),
+        came.total(),
+        received == came,
+    ))
 }
 
 /// The sum of a station with flash: its blocks hold what was programmed and not erased.

@@ -9,7 +9,7 @@ use crate::device::nand::{Geometry, Nand, NandSettings, Reserving, Scheduled, Ti
 use crate::device::station::{DeviceSettings, OpenOptions, Payload, StationError, Storage};
 use crate::device::{BlockDevice, Medium};
 use crate::expression::{ExpressionError, Term, parse_term};
-use crate::translation::{Drive, FlashLayer};
+use crate::translation::{Buffered, Drive, FlashLayer, Translation};
 use crate::units::BLOCK_BYTES;
 use std::any::Any;
 use std::fmt::Debug;
@@ -20,6 +20,9 @@ pub(super) trait AnyLayer: Debug + Any + Send + Sync {
     fn written_out(&self) -> &str;
 
     fn exported_pages(&self) -> u64;
+
+    /// The pages of its write buffer.
+    fn buffered_pages(&self) -> u64;
 
     /// A new drive with its first `blocks` blocks; as one `medium` of several, if that has a name.
     fn device(&self, flash: &NandSettings, opening: &OpenOptions, offered: Offered) -> Box<dyn BlockDevice>;
@@ -51,6 +54,10 @@ impl<L: FlashLayer> AnyLayer for L {
         FlashLayer::exported_pages(self)
     }
 
+    fn buffered_pages(&self) -> u64 {
+        self.buffer().map_or(0, |buffer| buffer.pages.into())
+    }
+
     fn device(&self, flash: &NandSettings, opening: &OpenOptions, offered: Offered) -> Box<dyn BlockDevice> {
         fn boxed<L: FlashLayer, T: Timing + Send + 'static>(
             layer: &L,
@@ -58,7 +65,18 @@ impl<L: FlashLayer> AnyLayer for L {
             opening: &OpenOptions,
             offered: Offered,
         ) -> Box<dyn BlockDevice> {
-            let drive = Drive::new(layer.on(flash, opening.seed), offered.blocks, opening.holds.width());
+            let on_flash = layer.on(flash, opening.seed);
+            match layer.buffer() {
+                None => drive(on_flash, opening, offered),
+                Some(buffer) => drive(Buffered::new(on_flash, buffer), opening, offered),
+            }
+        }
+        fn drive<L: Translation + Send + 'static>(
+            layer: L,
+            opening: &OpenOptions,
+            offered: Offered,
+        ) -> Box<dyn BlockDevice> {
+            let drive = Drive::new(layer, offered.blocks, opening.holds.width());
             Box::new(match offered.medium {
                 Some(station) => drive.into_medium(station),
                 None => drive,
@@ -76,11 +94,19 @@ impl<L: FlashLayer> AnyLayer for L {
     fn run(&self, flash: &NandSettings, keeps_versions: bool, run: EngineRun<'_>) -> Outcome {
         let seed = run.seed;
         let log = run.options.log.as_ref().map(Logging::waits);
-        match flash.latencies {
-            None => run.run(DriveBackend::new(self.on(erased(flash, keeps_versions, Untimed), seed))),
-            Some(latencies) => {
+        match (flash.latencies, self.buffer()) {
+            (None, None) => run.run(DriveBackend::new(self.on(erased(flash, keeps_versions, Untimed), seed))),
+            (None, Some(buffer)) => {
+                let layer = self.on(erased(flash, keeps_versions, Untimed), seed);
+                run.run(DriveBackend::new(Buffered::new(layer, buffer)))
+            }
+            (Some(latencies), buffer) => {
                 let timing = Scheduled::new(flash.geometry, latencies, log);
-                run.run(DriveBackend::new(self.on(erased(flash, keeps_versions, timing), seed)))
+                let layer = self.on(erased(flash, keeps_versions, timing), seed);
+                match buffer {
+                    None => run.run(DriveBackend::new(layer)),
+                    Some(buffer) => run.run(DriveBackend::new(Buffered::new(layer, buffer))),
+                }
             }
         }
     }
@@ -113,6 +139,9 @@ const VERSION_BYTES: u64 = 16;
 const MAPPED_PAGE_BYTES: u64 = 4;
 /// Bytes for an erase block, in the lists of a layer and the flash, about.
 const FLASH_BLOCK_BYTES: u64 = 256;
+
+/// Bytes for a page in a write buffer: its write, its place in the order, and its entry in the table.
+const BUFFERED_PAGE_BYTES: u64 = 48;
 
 /// More flash than any preset reserves.
 const MOST_RESERVED: u64 = 64 << 30;
@@ -156,6 +185,7 @@ impl DriveSettings {
         let of_page = if keeps_versions { PAGE_BYTES + VERSION_BYTES } else { PAGE_BYTES };
         geometry.page_slots() as u64 * of_page
             + self.layer.exported_pages() * MAPPED_PAGE_BYTES
+            + self.layer.buffered_pages() * BUFFERED_PAGE_BYTES
             + u64::from(geometry.blocks) * FLASH_BLOCK_BYTES
     }
 

@@ -4,12 +4,12 @@
 //! the time the flash takes. The drive itself survives power cuts; [`Translation::after_power_cut`] tests those of the
 //! layer's map.
 
-use super::{Flash, MomentOf, Requests, Translation};
+use super::{BufferCounts, Flash, MomentOf, Requests, Translation};
 use crate::device::UnitMap;
 use crate::device::nand::{LogicalPage, Timing};
 use crate::device::{
-    Abilities, Account, BlockDevice, DeviceError, DriveAccount, Extent, FlashAccount, Lba, Memory, PageCover,
-    blocks_in, check_range,
+    Abilities, Account, BlockDevice, BufferAccount, DeviceError, DriveAccount, Extent, FlashAccount, Lba, Memory,
+    PageCover, blocks_in, check_range,
 };
 use crate::label::{Cause, Content, Label, Tally};
 use crate::time::Time;
@@ -67,8 +67,8 @@ impl<T: Translation> Drive<T> {
         assert!(blocks <= layer.exported_pages() * u64::from(page_bytes) / BLOCK_BYTES, "the layer exports that many");
         let name = layer.name();
         let state = State {
+            requests: Requests::of(&layer),
             layer,
-            requests: Requests::new(page_bytes),
             bytes: Memory::new(block_width),
             received: Tally::default(),
             covered: Tally::default(),
@@ -152,9 +152,13 @@ impl<T: Translation + Send> BlockDevice for Drive<T> {
         Ok(state.done(done, at))
     }
 
-    /// A write is on flash when it is done: a flush waits for the writes in flight, and costs nothing itself.
+    /// A flush waits for the requests in flight; it costs nothing itself where a write is on flash when it is done.
     fn flush(&self, at: Time) -> Result<Time, DeviceError> {
-        Ok(self.state().last_done.max(at))
+        let state = &mut *self.state();
+        let at = state.last_done.max(at);
+        let issued = state.layer.timing().instant(at);
+        let flushed = state.layer.flush(issued).map_err(|error| self.error(error))?;
+        Ok(state.done(flushed, at))
     }
 
     fn account(&self) -> Account {
@@ -206,7 +210,17 @@ impl<T: Translation + Send> Abilities for Drive<T> {
 pub fn account_in_pages<T: Translation>(layer: &T) -> Account {
     let Flash { geometry, counts, erase_counts, endurance, programmed_pages } = layer.flash();
     let page_bytes = u64::from(geometry.page_bytes);
-    let received = layer.sent().entries().filter(|(label, _)| label.cause == Cause::HostWrite).collect();
+    let for_host: Tally = layer.sent().entries().filter(|(label, _)| label.cause == Cause::HostWrite).collect();
+    let buffer = layer.buffer().map(|BufferCounts { received, joined, dropped, held }| BufferAccount {
+        page_bytes,
+        received,
+        passed: for_host.clone(),
+        joined,
+        dropped,
+        held,
+        held_before: Tally::default(),
+    });
+    let received = buffer.as_ref().map_or(for_host, |buffer| buffer.received.clone());
     let of_mapping = counts.read.entries().filter(|(label, _)| label.content == Content::Mapping);
     let nand = Account {
         station: "nand",
@@ -217,6 +231,8 @@ pub fn account_in_pages<T: Translation>(layer: &T) -> Account {
             page_bytes,
             pages_per_block: u64::from(geometry.pages_per_block),
             programmed_pages: counts.programmed.total(),
+            programs: counts.programs,
+            program_bytes: geometry.program_bytes().into(),
             read_pages: counts.read.total(),
             erased_blocks: counts.erased_blocks,
             erased_unprogrammed_pages: counts.erased_unprogrammed,
@@ -240,6 +256,7 @@ pub fn account_in_pages<T: Translation>(layer: &T) -> Account {
         station: layer.name(),
         received,
         sent: layer.sent().clone(),
+        buffer,
         events: layer.events(),
         drive: Some(DriveAccount {
             page_bytes,

@@ -10,16 +10,19 @@ struct OpenBlock {
     block: Option<EraseBlock>,
 }
 
-/// Open blocks for one stream of writes. Pages go to the planes in turn, so that planes and channels work in parallel.
+/// Open blocks for one stream of writes. Pages of flash go to the planes in turn, so that planes and channels work in
+/// parallel.
 pub struct Frontier {
     open: Vec<OpenBlock>,
     turn: usize,
+    /// One less than the pages of a page of flash.
+    mask: u32,
 }
 
 impl Frontier {
-    /// A frontier over `planes` planes, with no block open.
-    pub fn new(planes: u32) -> Frontier {
-        Frontier { open: vec![OpenBlock::default(); planes as usize], turn: 0 }
+    /// A frontier over `planes` planes, with no block open, on which so many pages are a page of flash.
+    pub fn new(planes: u32, pages_per_program: u32) -> Frontier {
+        Frontier { open: vec![OpenBlock::default(); planes as usize], turn: 0, mask: pages_per_program - 1 }
     }
 
     /// The next page, if the current plane's block has one left.
@@ -31,12 +34,19 @@ impl Frontier {
         }
         let page = PhysicalPage(open.next);
         open.next += 1;
-        self.next_plane();
+        if open.next & self.mask == 0 {
+            self.next_plane();
+        }
         Some(page)
     }
 
+    /// The next page, if others of its page of flash were taken.
+    pub fn take_rest(&mut self) -> Option<PhysicalPage> {
+        if self.open[self.turn].next & self.mask == 0 { None } else { self.take() }
+    }
+
     /// The next consecutive pages and their number, at most `most`; `None` if the current plane's block is full. With
-    /// several planes it is one page: the next one is on another plane.
+    /// several planes it is one page: the next one may be on another plane.
     #[inline]
     pub fn take_run(&mut self, most: u32) -> Option<(PhysicalPage, u32)> {
         if self.open.len() > 1 {

@@ -1,6 +1,6 @@
 //! The options of a translation layer on flash, and the layer that they configure.
 
-use super::Translation;
+use super::{BufferSettings, Translation};
 use crate::device::nand::{Geometry, Nand, Timing};
 use crate::expression::{ExpressionError, Term};
 use std::any::Any;
@@ -19,6 +19,11 @@ pub trait FlashLayer: Debug + Any + Send + Sync + Sized {
 
     /// The number of pages that the layer offers.
     fn exported_pages(&self) -> u64;
+
+    /// The options of the write buffer in front of it; `None` without one.
+    fn buffer(&self) -> Option<BufferSettings> {
+        None
+    }
 
     /// The layer on erased flash. `seed` is that of its random choices.
     fn on<T: Timing + Send + 'static>(&self, flash: Nand<T>, seed: u64) -> Self::On<T>;

@@ -3,6 +3,7 @@
 //! A [`Translation`] is the inside of a drive. The replayer calls it without a lock and without a dynamic call per
 //! page: it is generic over the translation, which is generic over the flash's timing.
 
+mod buffer;
 pub mod dftl;
 mod drive;
 pub mod fast;
@@ -18,6 +19,7 @@ mod victim_policy;
 mod victims;
 pub mod zoned;
 
+pub use buffer::{BufferCounts, BufferSettings, Buffered};
 pub(crate) use drive::{Drive, account_in_pages};
 pub use layer::FlashLayer;
 pub use request::Requests;
@@ -26,7 +28,7 @@ pub use victim_policy::{Candidate, VictimChooser, VictimPolicy, VictimSettings};
 use crate::device::nand::{
     EraseBlock, Found, Geometry, LogicalPage, Nand, NandCounts, NandError, PhysicalPage, Timing,
 };
-use crate::label::{Cause, Provenance, Tally};
+use crate::label::{Provenance, Tally};
 use crate::time::Time;
 
 /// In a map: the page was never written, or was discarded.
@@ -104,12 +106,29 @@ pub trait Translation: Sized {
     fn write(&mut self, write: PageWrite, at: MomentOf<Self>) -> Result<MomentOf<Self>, TranslationError>;
 
     /// Reads a page; returns its stamp and the completion time. A page that was never written, or was discarded, has no
-    /// stamp and costs nothing.
+    /// stamp and costs nothing. If several pages are a page of flash, those that are read one after the other may be read
+    /// together: the end of the last such read is that of [`Translation::end_reads`].
     fn read(
         &mut self,
         page: LogicalPage,
         at: MomentOf<Self>,
     ) -> Result<(Option<u32>, MomentOf<Self>), TranslationError>;
+
+    /// Ends a request that reads: returns the end of what is still to be read together, or else `at`.
+    fn end_reads(&mut self, at: MomentOf<Self>) -> MomentOf<Self> {
+        at
+    }
+
+    /// True if a write is on flash when it is done. If several pages are a page of flash, [`Translation::flush`] follows
+    /// the last write of a request.
+    fn writes_through(&self) -> bool {
+        true
+    }
+
+    /// Makes all answered writes durable; returns the completion time. A layer of whole pages of flash has nothing to do.
+    fn flush(&mut self, at: MomentOf<Self>) -> Result<MomentOf<Self>, TranslationError> {
+        Ok(at)
+    }
 
     /// Discards a page; returns the completion time: a layer with its map on flash may have to read the map first. A
     /// discard noted in RAM alone is lost in a power cut, and an older version may return.
@@ -131,6 +150,11 @@ pub trait Translation: Sized {
 
     /// Pages that the layer sent to its flash, by label: its own count, which must equal the flash's.
     fn sent(&self) -> &Tally;
+
+    /// The counts of its write buffer, if it has one.
+    fn buffer(&self) -> Option<BufferCounts> {
+        None
+    }
 
     /// The flash below.
     fn flash(&self) -> Flash<'_>;
@@ -213,9 +237,25 @@ fn read_newest<T: Timing>(
     from: PhysicalPage,
     at: T::Moment,
 ) -> Result<(Option<u32>, T::Moment), TranslationError> {
-    let (spare, stamp, done) = nand.read(from, Cause::HostWrite, at)?;
+    let (spare, stamp, done) = nand.read_joined(from, at)?;
     assert_eq!(spare.logical_page(), page, "the map and the spare area name the same page");
     Ok((Some(stamp), done))
+}
+
+/// Settles the pages of flash that were not complete at a power cut: capacitors keep them (`is_protected`), and they are
+/// filled and programmed; otherwise they are lost.
+fn settle_open_pages<T: Timing>(nand: &mut Nand<T>, is_protected: bool) -> Result<(), TranslationError> {
+    if !is_protected {
+        nand.lose_open_pages();
+        return Ok(());
+    }
+    let at = nand.timing().instant(Time::ZERO);
+    for block in (0..nand.geometry().blocks).map(EraseBlock) {
+        while let Some(place) = nand.open_place(block) {
+            nand.program_padding(place, at)?;
+        }
+    }
+    Ok(())
 }
 
 /// The number of bits for `values` different values (at least 1).

@@ -1,7 +1,8 @@
 //! Splits requests of bytes into pages of a translation layer.
 //!
 //! A host counts in bytes or 4 KiB blocks; a drive's page has 2 to 16 KiB. For a write that covers a page in part, the
-//! drive reads the old page first and programs it whole.
+//! drive reads the old page first and programs it whole. Where several pages are a page of flash, a request that reads ends
+//! with [`Translation::end_reads`], and one that writes to a drive without a buffer with a flush.
 
 use super::{MomentOf, PageWrite, Translation, TranslationError};
 use crate::device::nand::{LogicalPage, Timing};
@@ -11,13 +12,19 @@ use crate::label::Provenance;
 #[derive(Debug, Clone, Copy)]
 pub struct Requests {
     page_bits: u32,
+    /// True if several pages are a page of flash.
+    joins: bool,
+    /// True if a write ends with a flush.
+    flushes: bool,
 }
 
 impl Requests {
-    /// For pages of `page_bytes`, a power of two.
-    pub fn new(page_bytes: u32) -> Requests {
-        assert!(page_bytes.is_power_of_two());
-        Requests { page_bits: page_bytes.trailing_zeros() }
+    /// For the pages of a drive.
+    pub fn of<T: Translation>(drive: &T) -> Requests {
+        let geometry = *drive.flash().geometry;
+        assert!(geometry.page_bytes.is_power_of_two());
+        let joins = geometry.pages_per_program > 1;
+        Requests { page_bits: geometry.page_bytes.trailing_zeros(), joins, flushes: joins && drive.writes_through() }
     }
 
     /// The pages that a request touches.
@@ -53,10 +60,18 @@ impl Requests {
             let mut begin = at;
             if cut_head || cut_tail {
                 (_, begin) = drive.read(LogicalPage(page), at)?;
+                if self.joins {
+                    let there = drive.end_reads(at);
+                    begin = drive.timing().later(begin, there);
+                }
             }
             let write = PageWrite { page: LogicalPage(page), provenance, stream, stamp };
             let written = drive.write(write, begin)?;
             done = drive.timing().later(done, written);
+        }
+        if self.flushes {
+            let flushed = drive.flush(at)?;
+            done = drive.timing().later(done, flushed);
         }
         Ok(done)
     }
@@ -74,6 +89,10 @@ impl Requests {
         for page in self.pages(offset, length) {
             let (stamp, there) = drive.read(LogicalPage(page), at)?;
             see(LogicalPage(page), stamp);
+            done = drive.timing().later(done, there);
+        }
+        if self.joins {
+            let there = drive.end_reads(at);
             done = drive.timing().later(done, there);
         }
         Ok(done)

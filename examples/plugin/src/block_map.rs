@@ -65,7 +65,7 @@ impl FlashLayer for BlockMapSettings {
 }
 
 /// The layer.
-pub struct BlockMap<T> {
+pub struct BlockMap<T: Timing> {
     nand: Nand<T>,
     /// The block of each logical block.
     map: Vec<Option<EraseBlock>>,

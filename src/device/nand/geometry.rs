@@ -4,7 +4,8 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LogicalPage(pub u32);
 
-/// A page of flash: the erase block in the high bits, the page in the block in the low [`Geometry::page_bits`].
+/// The place of a page on flash: the erase block in the high bits, the page in the block in the low
+/// [`Geometry::page_bits`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PhysicalPage(pub u32);
 
@@ -22,6 +23,10 @@ impl EraseBlock {
 
 /// The geometry of a drive.
 ///
+/// A page is the unit of the mapping, with a place and a spare area of its own. It is a page of flash or, if
+/// [`Geometry::pages_per_program`] is larger than one, a part of it: flash then programs so many neighbouring pages at
+/// once, and reads the one that is asked for, or several together.
+///
 /// Blocks are distributed over the planes in turn: block 0 on channel 0, block 1 on channel 1, and so on through the
 /// channels, then the dies, then the planes, so that neighbours are on different channels if there are two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +35,8 @@ pub struct Geometry {
     pub page_bytes: u32,
     /// Pages of an erase block, programmed in order.
     pub pages_per_block: u32,
+    /// Pages that one program writes, those of a page of flash; a power of two.
+    pub pages_per_program: u32,
     /// Erase blocks of the whole drive.
     pub blocks: u32,
     /// The number of channels (buses).
@@ -53,22 +60,58 @@ impl Geometry {
         size_bytes: u64,
         page_bytes: u32,
         pages_per_block: u32,
+        planes: (u32, u32, u32),
+    ) -> Result<Geometry, String> {
+        Geometry::in_units(size_bytes, page_bytes, page_bytes, pages_per_block, planes)
+    }
+
+    /// The same with a mapping in units of `unit_bytes`, a power of two, of which one or several are a page of flash, of
+    /// `program_bytes`. A block has `programs_per_block` of these.
+    pub fn in_units(
+        size_bytes: u64,
+        unit_bytes: u32,
+        program_bytes: u32,
+        programs_per_block: u32,
         (channels, dies, planes): (u32, u32, u32),
     ) -> Result<Geometry, String> {
-        assert!(page_bytes.is_power_of_two() && pages_per_block > 0 && channels * dies * planes > 0);
+        assert!(unit_bytes.is_power_of_two() && programs_per_block > 0 && channels * dies * planes > 0);
+        assert!(program_bytes.is_power_of_two() && unit_bytes <= program_bytes, "whole units are a page of flash");
+        let pages_per_program = program_bytes / unit_bytes;
+        let pages_per_block = programs_per_block * pages_per_program;
         let page_bits = pages_per_block.next_power_of_two().trailing_zeros();
-        let block_bytes = u64::from(page_bytes) * u64::from(pages_per_block);
+        let block_bytes = u64::from(unit_bytes) * u64::from(pages_per_block);
         let blocks = size_bytes / block_bytes;
         let most = 1u64 << (Self::ADDRESS_BITS - page_bits);
         // A logical page must fit in 30 bits; the bound ignores the spare space.
         let most = most.min(Self::MAX_LOGICAL_PAGES / u64::from(pages_per_block)) - 1;
         if blocks > most {
+            let what = if pages_per_program == 1 { "pages" } else { "units" };
             return Err(format!(
-                "a drive has at most {most} blocks of this shape ({}): take larger pages",
+                "a drive has at most {most} blocks of this shape ({}): take larger {what}",
                 crate::units::human_size((most * block_bytes) as f64)
             ));
         }
-        Ok(Geometry { page_bytes, pages_per_block, blocks: blocks as u32, channels, dies, planes, page_bits })
+        Ok(Geometry {
+            page_bytes: unit_bytes,
+            pages_per_block,
+            pages_per_program,
+            blocks: blocks as u32,
+            channels,
+            dies,
+            planes,
+            page_bits,
+        })
+    }
+
+    /// Bytes of a page of flash, which is programmed at once.
+    pub fn program_bytes(&self) -> u32 {
+        self.page_bytes * self.pages_per_program
+    }
+
+    /// The number of a page in its page of flash, of a page in a block or of a physical page.
+    #[inline]
+    pub fn page_in_program(&self, page: u32) -> u32 {
+        page & (self.pages_per_program - 1)
     }
 
     /// The number of planes of the drive: the operations that it can do in parallel.

@@ -5,12 +5,16 @@
 //! the limit reports it, and later ones are rejected. Nothing else fails here; faults and power cuts are added by
 //! wrappers.
 //!
+//! A page here is the unit of the mapping; one or several are a page of flash ([`Geometry::pages_per_program`]), which is
+//! programmed when all of them are there. The counts are in pages, but for [`NandCounts::programs`].
+//!
 //! The bytes of a page are not stored. Its [`Spare`] area is, and, on request, the data that only a reader of the flash
 //! needs: a stamp that stands for the bytes, and the [sequence number](Found::sequence) that orders versions for a
 //! layer that has lost its RAM.
 
 mod calendar;
 mod geometry;
+mod operations;
 mod preset;
 mod reserving;
 mod scheduled;
@@ -28,6 +32,7 @@ pub use timing::{Latencies, Telling, Timing, Untimed};
 
 use super::wait_log::Purpose;
 use crate::label::{Cause, Content, Label, Provenance, Tally};
+use operations::{LastRead, Operations};
 use spare::{Classes, CopiedPages, SpareAreas};
 
 /// An operation that flash rejects.
@@ -79,6 +84,10 @@ pub enum Erased {
 pub struct NandCounts {
     /// Pages programmed.
     pub programmed: Tally,
+    /// Programs of pages of flash, each of [`Geometry::pages_per_program`] pages.
+    pub programs: u64,
+    /// Pages whose page of flash was not programmed before a cut of power, and that were lost with the controller's RAM.
+    pub lost: u64,
     /// Pages read.
     pub read: Tally,
     /// Blocks erased.
@@ -141,7 +150,7 @@ pub struct Found {
 }
 
 /// A drive's flash.
-pub struct Nand<T> {
+pub struct Nand<T: Timing> {
     geometry: Geometry,
     spare: SpareAreas,
     versions: Option<Vec<Version>>,
@@ -153,7 +162,9 @@ pub struct Nand<T> {
     endurance: u32,
     counts: NandCounts,
     uncounted: Uncounted,
-    timing: T,
+    /// Pages that were erased, or lost, before their page of flash was programmed.
+    never_programmed: u64,
+    operations: Operations<T>,
 }
 
 impl<T: Timing> Nand<T> {
@@ -172,14 +183,15 @@ impl<T: Timing> Nand<T> {
             endurance,
             counts: NandCounts::default(),
             uncounted: Uncounted { cause: Cause::GarbageCollection, copies: Classes::default() },
-            timing,
+            never_programmed: 0,
+            operations: Operations::new(&geometry, timing),
         }
     }
 
     /// The timing model.
     #[inline]
     pub fn timing(&mut self) -> &mut T {
-        &mut self.timing
+        self.operations.timing()
     }
 
     /// The geometry.
@@ -192,6 +204,10 @@ impl<T: Timing> Nand<T> {
     pub fn counts(&self) -> NandCounts {
         let mut counts = self.counts.clone();
         self.uncounted.add_to(&mut counts);
+        let waiting: u64 = self.next_page.iter().map(|&next| u64::from(self.geometry.page_in_program(next))).sum();
+        let complete = counts.programmed.total() - self.never_programmed - waiting;
+        debug_assert!(complete.is_multiple_of(self.geometry.pages_per_program.into()), "pages of flash are whole");
+        counts.programs = complete / u64::from(self.geometry.pages_per_program);
         counts
     }
 
@@ -237,6 +253,29 @@ impl<T: Timing> Nand<T> {
         self.program_spare(page, (Spare::new(logical, provenance), provenance), stamp, cause, at)
     }
 
+    /// The next place to program in `block`, if pages are missing there for the program of a page of flash.
+    #[inline]
+    pub fn open_place(&self, block: EraseBlock) -> Option<PhysicalPage> {
+        let next = self.next_page[block.index()];
+        (self.geometry.page_in_program(next) != 0).then(|| PhysicalPage(self.geometry.first_page(block).0 + next))
+    }
+
+    /// The pages of flash that wait for more pages are lost with the controller's RAM.
+    pub fn lose_open_pages(&mut self) {
+        for next in &mut self.next_page {
+            let waiting = self.geometry.page_in_program(*next);
+            *next -= waiting;
+            self.counts.lost += u64::from(waiting);
+            self.never_programmed += u64::from(waiting);
+        }
+        self.operations.lose_open();
+    }
+
+    /// Programs `page` with nothing, so that its page of flash is complete.
+    pub fn program_padding(&mut self, page: PhysicalPage, at: T::Moment) -> Result<T::Moment, NandError> {
+        self.program_spare(page, (Spare::filler(), Spare::OF_PADDING), 0, Cause::Padding, at)
+    }
+
     /// Programs `page` with nothing, as the next page is needed and flash is programmed in order.
     pub fn program_filler(&mut self, page: PhysicalPage, cause: Cause, at: T::Moment) -> Result<T::Moment, NandError> {
         self.program_spare(page, (Spare::filler(), Spare::OF_FILLER), 0, cause, at)
@@ -251,7 +290,11 @@ impl<T: Timing> Nand<T> {
         cause: Cause,
         at: T::Moment,
     ) -> Result<T::Moment, NandError> {
-        debug_assert_eq!(spare.provenance(), provenance, "the spare area of page {} says what is counted", page.0);
+        debug_assert!(
+            spare.provenance() == provenance || spare.is_filler(),
+            "the spare area of page {} says what is counted",
+            page.0
+        );
         let block = self.geometry.block_of(page);
         let within = self.geometry.page_in_block(page);
         let next = &mut self.next_page[block.index()];
@@ -265,7 +308,7 @@ impl<T: Timing> Nand<T> {
             versions[page.0 as usize] = Version { sequence: self.sequence, stamp, copies: 0 };
         }
         self.counts.programmed.add(Label::again(cause, provenance), 1);
-        Ok(self.timing.program(block, Purpose::of(Label::again(cause, provenance)), at))
+        Ok(self.operations.program(block, within, Purpose::of(Label::again(cause, provenance)), at))
     }
 
     /// Reads `page`; returns its spare area, its stamp (0 without versions), and the completion time.
@@ -276,6 +319,28 @@ impl<T: Timing> Nand<T> {
         cause: Cause,
         at: T::Moment,
     ) -> Result<(Spare, u32, T::Moment), NandError> {
+        self.read_by(page, cause, |operations, block, place| {
+            operations.read(block, place, Purpose::of_cause(cause), at)
+        })
+    }
+
+    /// Reads `page` for the host, together with its neighbours in a page of flash that are read before or after it.
+    /// Returns the same, with the completion time of reads that are whole; [`Nand::end_reads`] follows the last page of a
+    /// request.
+    #[inline]
+    pub fn read_joined(&mut self, page: PhysicalPage, at: T::Moment) -> Result<(Spare, u32, T::Moment), NandError> {
+        self.read_by(page, Cause::HostWrite, |operations, block, (within, programmed)| {
+            operations.read_joined(page, (block, within, programmed), Purpose::Host, at)
+        })
+    }
+
+    #[inline]
+    fn read_by(
+        &mut self,
+        page: PhysicalPage,
+        cause: Cause,
+        place: impl FnOnce(&mut Operations<T>, EraseBlock, (u32, u32)) -> T::Moment,
+    ) -> Result<(Spare, u32, T::Moment), NandError> {
         let block = self.geometry.block_of(page);
         let within = self.geometry.page_in_block(page);
         let programmed = self.next_page[block.index()];
@@ -285,7 +350,13 @@ impl<T: Timing> Nand<T> {
         let spare = self.spare.get(page);
         let stamp = self.versions.as_ref().map_or(0, |versions| versions[page.0 as usize].stamp);
         self.counts.read.add(Label::again(cause, spare.provenance()), 1);
-        Ok((spare, stamp, self.timing.read(block, Purpose::of_cause(cause), at)))
+        Ok((spare, stamp, place(&mut self.operations, block, (within, programmed))))
+    }
+
+    /// Issues the read that [`Nand::read_joined`] has left, if there is one. Returns its end, or else `at`.
+    #[inline]
+    pub fn end_reads(&mut self, at: T::Moment) -> T::Moment {
+        self.operations.end_reads(at)
     }
 
     /// Reads the spare area of `page` for a map lookup; returns the completion time. It takes as long as a page, and
@@ -299,7 +370,7 @@ impl<T: Timing> Nand<T> {
             return Err(NandError::ReadOfErasedPage { block: block.0, page: within, programmed });
         }
         self.counts.read.add(Label::first(Cause::Mapping, Content::Mapping), 1);
-        Ok(self.timing.read(block, Purpose::Mapping, at))
+        Ok(self.operations.read(block, (within, programmed), Purpose::Mapping, at))
     }
 
     /// The programmed pages of `block`, in order, for a layer that has lost its RAM. Neither timed nor counted: it
@@ -405,7 +476,7 @@ impl<T: Timing> Nand<T> {
         mut moved: impl FnMut(LogicalPage, PhysicalPage),
     ) -> Result<(u64, T::Moment), NandError> {
         let (source, purpose) = (self.geometry.block_of(from), Purpose::of_cause(cause));
-        let (mut rest, mut done) = (pages, at);
+        let (mut rest, mut done, mut read) = (pages, at, LastRead::none());
         while rest != 0 {
             let Some(to) = take() else { break };
             let (target, within) = (self.geometry.block_of(to), self.geometry.page_in_block(to));
@@ -415,7 +486,8 @@ impl<T: Timing> Nand<T> {
                 return Err(NandError::OutOfOrderProgram { block: target.0, page: within, expected: *next });
             }
             *next = within + 1;
-            let from = PhysicalPage(from.0 + rest.trailing_zeros());
+            let step = rest.trailing_zeros();
+            let (from, left) = (PhysicalPage(from.0 + step), rest >> step);
             rest &= rest - 1;
             let spare = self.spare.copy::<PLAIN>(from, to);
             if let Some(versions) = self.versions.as_mut().filter(|_| !PLAIN) {
@@ -425,8 +497,8 @@ impl<T: Timing> Nand<T> {
             debug_assert!(!spare.is_filler(), "nobody copies a filler, whose class is another's");
             self.uncounted.copies.add(spare, 1);
             moved(spare.logical_page(), to);
-            let copied = self.timing.copy(source, target, purpose, at);
-            done = self.timing.later(done, copied);
+            let copied = self.operations.copy((source, from, left), (target, within), purpose, &mut read, at);
+            done = self.operations.timing().later(done, copied);
         }
         Ok((rest, done))
     }
@@ -443,7 +515,8 @@ impl<T: Timing> Nand<T> {
     ) -> T::Moment {
         let (source, target) = (self.geometry.block_of(from), self.geometry.block_of(to));
         let purpose = Purpose::of_cause(cause);
-        let (mut rest, mut done) = (pages, at);
+        let (mut rest, mut done, mut read) = (pages, at, LastRead::none());
+        let first = self.geometry.page_in_block(to);
         let mut copies = Copies {
             spare: &mut self.spare,
             next_page: &mut self.next_page[target.index()],
@@ -451,8 +524,10 @@ impl<T: Timing> Nand<T> {
             uncounted: &mut self.uncounted.copies,
         };
         while rest != 0 {
-            let from = PhysicalPage(from.0 + rest.trailing_zeros());
+            let step = rest.trailing_zeros();
+            let (from, left) = (PhysicalPage(from.0 + step), rest >> step);
             rest &= rest - 1;
+            let within = first + copies.copied.pages();
             let to = copies.copied.next();
             let spare = copies.spare.copy::<PLAIN>(from, to);
             if let Some(versions) = self.versions.as_mut().filter(|_| !PLAIN) {
@@ -461,8 +536,8 @@ impl<T: Timing> Nand<T> {
             }
             copies.copied.add(spare);
             moved(spare.logical_page(), to);
-            let copied = self.timing.copy(source, target, purpose, at);
-            done = self.timing.later(done, copied);
+            let copied = self.operations.copy((source, from, left), (target, within), purpose, &mut read, at);
+            done = self.operations.timing().later(done, copied);
         }
         done
     }
@@ -500,7 +575,9 @@ impl<T: Timing> Nand<T> {
         debug_assert!(programmed <= self.geometry.pages_per_block, "a block holds no more pages than it has");
         self.counts.erased_blocks += 1;
         self.counts.erased_unprogrammed += u64::from(self.geometry.pages_per_block - programmed);
-        Ok((erased, self.timing.erase(block, at)))
+        self.never_programmed += u64::from(self.geometry.page_in_program(programmed));
+        self.operations.forget_open(block);
+        Ok((erased, self.operations.timing().erase(block, at)))
     }
 }
 

@@ -13,6 +13,7 @@ use crate::time::Time;
 #[derive(Debug, Clone)]
 pub struct Reserving {
     latencies: Latencies,
+    pages_per_program: u32,
     places: Places,
     planes: Vec<Calendar>,
     channels: Vec<Calendar>,
@@ -27,6 +28,7 @@ impl Reserving {
         let places = Places::new(&geometry);
         Reserving {
             latencies,
+            pages_per_program: geometry.pages_per_program,
             planes: vec![Calendar::default(); geometry.units() as usize],
             channels: vec![Calendar::default(); geometry.channels as usize],
             blocks: vec![Time::ZERO; places.blocks()],
@@ -77,7 +79,12 @@ impl Timing for Reserving {
     }
 
     fn read(&mut self, block: EraseBlock, purpose: Purpose, at: Time) -> Time {
-        let Latencies { read_ns, transfer_ns, .. } = self.latencies;
+        self.read_units(block, self.pages_per_program, purpose, at)
+    }
+
+    fn read_units(&mut self, block: EraseBlock, units: u32, purpose: Purpose, at: Time) -> Time {
+        let read_ns = self.latencies.read_ns;
+        let transfer_ns = self.latencies.transfer_of(units, self.pages_per_program);
         let (plane, channel) = self.resources(block);
         let fits = |(begin, end): (Time, Time)| {
             let transfer = channel.first_free(begin + read_ns, transfer_ns);

@@ -28,6 +28,12 @@ pub static KIND: Kind = Kind {
             about: "bytes of a page, the unit of programs",
         },
         OptionKind {
+            name: "unit",
+            values: Values::Choice(words::<PageBytes>),
+            default: "",
+            about: "bytes of the unit of the mapping, of which several are programmed as one page (not set: the page)",
+        },
+        OptionKind {
             name: "pages-per-block",
             values: Values::Count(2, 16384),
             default: "256",
@@ -109,9 +115,17 @@ impl NandSettings {
             settings.set_defaults(settings.choice::<&'static Preset>("preset").values);
         }
         let count = |name: &str| settings.count(name) as u32;
-        let geometry = Geometry::new(
+        let page = settings.choice::<PageBytes>("page").0;
+        let unit = if settings.is_set("unit") { settings.choice::<PageBytes>("unit").0 } else { page };
+        if unit > page {
+            let message = format!("a unit of {} is larger than a page", settings.text("unit"));
+            let help = format!("take at most unit={0}, or page={1}", settings.text("page"), settings.text("unit"));
+            return Err(settings.error("unit", message, help));
+        }
+        let geometry = Geometry::in_units(
             settings.size("size"),
-            settings.choice::<PageBytes>("page").0,
+            unit,
+            page,
             count("pages-per-block"),
             (count("channels"), count("dies"), count("planes")),
         )

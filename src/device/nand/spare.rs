@@ -32,6 +32,9 @@ impl Spare {
     /// The provenance of a filler. It counts as the layer's own metadata, which a merge wrote.
     pub const OF_FILLER: Provenance = Provenance { origin: Cause::Merge, content: Content::Mapping };
 
+    /// The provenance of a filler that completes a page of flash.
+    pub const OF_PADDING: Provenance = Provenance { origin: Cause::Padding, content: Content::Mapping };
+
     /// The spare area of a filler.
     pub fn filler() -> Spare {
         Spare::of_word(Self::NO_PAGE.0 | (Self::OF_FILLER.content as u32) << LOGICAL_BITS)

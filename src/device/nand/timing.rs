@@ -27,7 +27,7 @@ pub trait Timing {
     const TIMED: bool;
 
     /// The end of an operation: an instant, or the operation itself while its end is not known yet.
-    type Moment: Copy;
+    type Moment: Copy + Send;
 
     /// The instant `at`.
     fn instant(&mut self, at: Time) -> Self::Moment;
@@ -42,6 +42,21 @@ pub trait Timing {
     /// Reads a page of `block` and transfers it over the channel, when `at` has come. The purpose changes no time: a model
     /// may record it.
     fn read(&mut self, block: EraseBlock, purpose: Purpose, at: Self::Moment) -> Self::Moment;
+
+    /// Reads a page of flash of `block`, and transfers so many of the units in it.
+    #[inline]
+    fn read_units(&mut self, block: EraseBlock, _units: u32, purpose: Purpose, at: Self::Moment) -> Self::Moment {
+        self.read(block, purpose, at)
+    }
+
+    /// The later of a moment that only this method returns, if there is one, and of any other, which stays valid.
+    #[inline]
+    fn gather(&mut self, sum: Option<Self::Moment>, other: Self::Moment) -> Self::Moment {
+        match sum {
+            None => other,
+            Some(sum) => self.later(sum, other),
+        }
+    }
 
     /// Transfers a page over the channel and programs it in `block`.
     fn program(&mut self, block: EraseBlock, purpose: Purpose, at: Self::Moment) -> Self::Moment;
@@ -116,6 +131,13 @@ pub struct Latencies {
     pub erase_ns: u64,
     /// A page transfer over the channel.
     pub transfer_ns: u64,
+}
+
+impl Latencies {
+    /// The transfer of so many of the units of a page of flash, rounded up.
+    pub fn transfer_of(&self, units: u32, pages_per_program: u32) -> u64 {
+        (self.transfer_ns * u64::from(units)).div_ceil(u64::from(pages_per_program))
+    }
 }
 
 /// The plane and the channel of each erase block. Two divisions an operation cost more than this table.

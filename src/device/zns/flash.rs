@@ -230,6 +230,8 @@ impl Flash {
             page_bytes: self.page_bytes,
             pages_per_block: self.pages_per_block,
             programmed_pages: self.programmed_pages,
+            programs: self.programmed_pages,
+            program_bytes: self.page_bytes,
             read_pages: self.read_pages,
             erased_blocks: self.erased_blocks,
             erased_unprogrammed_pages: self.erased_unprogrammed_pages,

@@ -21,11 +21,15 @@ pub enum Hatching {
     Squares,
     /// Waves.
     Waves,
+    /// Steps.
+    Steps,
+    /// Small triangles.
+    Triangles,
 }
 
 impl Hatching {
     /// All, in the order of use.
-    pub const ALL: [Hatching; 9] = [
+    pub const ALL: [Hatching; 11] = [
         Hatching::Rising,
         Hatching::Dots,
         Hatching::Horizontal,
@@ -35,6 +39,8 @@ impl Hatching {
         Hatching::Grid,
         Hatching::Squares,
         Hatching::Waves,
+        Hatching::Steps,
+        Hatching::Triangles,
     ];
 
     /// The outline of the pattern in a square of six pixels.
@@ -49,6 +55,8 @@ impl Hatching {
             Hatching::Grid => "M0 3h6M3 0v6",
             Hatching::Squares => "M1.5 1.5h3v3h-3Z",
             Hatching::Waves => "M0 3l1.5 -2 3 4 1.5 -2",
+            Hatching::Steps => "M0 4h3v-2h3",
+            Hatching::Triangles => "M1.5 4.5l1.5 -3 1.5 3Z",
         }
     }
 }

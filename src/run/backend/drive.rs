@@ -21,7 +21,7 @@ impl<L: Translation> DriveBackend<L> {
     pub fn new(layer: L) -> DriveBackend<L> {
         let page_bytes = layer.flash().geometry.page_bytes;
         let cover = PageCover { page_bytes: page_bytes.into(), ..PageCover::default() };
-        DriveBackend { layer, requests: Requests::new(page_bytes), page_bytes: page_bytes.into(), cover }
+        DriveBackend { requests: Requests::of(&layer), layer, page_bytes: page_bytes.into(), cover }
     }
 }
 
@@ -111,9 +111,8 @@ impl<L: Translation<Timing: Telling>> Backend for DriveBackend<L> {
         Ok((pages.start.into()..pages.end.into(), done))
     }
 
-    /// A write is on flash when it is done: a flush costs nothing itself.
     fn flush(&mut self, at: MomentOf<L>) -> Result<MomentOf<L>, RunError> {
-        Ok(at)
+        Ok(self.layer.flush(at)?)
     }
 
     fn account(&self) -> Account {

@@ -195,7 +195,10 @@ impl PageMap for CachedMap {
         self.on_flash = exported.to_vec();
         (self.hits, self.misses, self.batched) = (lost.hits, lost.misses, lost.batched);
         let parts = self.on_flash.chunks(entries as usize).zip(lost.on_flash.chunks(entries as usize));
-        self.is_stale = parts.zip(lost.is_stale).map(|((now, then), was_stale)| was_stale || now != then).collect();
+        // A translation page whose newest version is lost lacks what that one had.
+        let moved = self.directory.iter().zip(&lost.directory).map(|(now, then)| now != then);
+        let stale = parts.zip(lost.is_stale).zip(moved);
+        self.is_stale = stale.map(|(((now, then), was_stale), moved)| was_stale || moved || now != then).collect();
         self.stale = (0..).zip(&self.is_stale).filter(|(_, stale)| **stale).map(|(page, _)| page).collect();
     }
 

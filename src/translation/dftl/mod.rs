@@ -9,11 +9,12 @@ mod cached_map;
 
 pub use cached_map::CachedMap;
 
-use super::FlashLayer;
+use super::buffer::{BUFFER, BUFFER_POLICY};
 use super::page_level::settings::{
     AHEAD, BACKGROUND, D, EXPORT, FRONTIERS, Frontiers, HINTS, OP, RESERVE, SCOPE, STREAMS, VICTIM, WEAR, WEAR_GAP,
 };
 use super::page_level::{PageLevel, PageSettings, ReadVictim, VICTIMS};
+use super::{BufferSettings, FlashLayer};
 use crate::device::nand::{Geometry, Nand, Timing};
 use crate::expression::{ExpressionError, Kind, OptionKind, Row, Term, Values};
 
@@ -54,6 +55,8 @@ pub static KIND: Kind = Kind {
         WEAR,
         WEAR_GAP,
         BACKGROUND,
+        BUFFER,
+        BUFFER_POLICY,
     ],
 };
 
@@ -115,6 +118,10 @@ impl FlashLayer for DftlSettings {
 
     fn exported_pages(&self) -> u64 {
         self.page.exported_pages
+    }
+
+    fn buffer(&self) -> Option<BufferSettings> {
+        self.page.buffer
     }
 
     fn on<T: Timing + Send + 'static>(&self, flash: Nand<T>, seed: u64) -> PageLevel<T, CachedMap> {

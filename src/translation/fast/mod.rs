@@ -46,7 +46,7 @@ struct Merges {
 }
 
 /// FAST on flash.
-pub struct Fast<T> {
+pub struct Fast<T: Timing> {
     nand: Nand<T>,
     /// The block map: the data block of each logical block, or [`UNMAPPED`].
     data_blocks: Vec<u32>,

@@ -3,8 +3,9 @@
 use super::Fast;
 use crate::device::nand::{Geometry, Nand, Timing};
 use crate::expression::{ExpressionError, Kind, OptionKind, Term, Values};
-use crate::translation::FlashLayer;
+use crate::translation::buffer::{BUFFER, BUFFER_POLICY};
 use crate::translation::page_level::settings::{EXPORT, OP, exported_share, help_for_spare_blocks};
+use crate::translation::{BufferSettings, FlashLayer};
 
 /// The station `fast`. The paper leaves the number of log blocks open; the default is all spare blocks.
 pub static KIND: Kind = Kind {
@@ -19,6 +20,8 @@ pub static KIND: Kind = Kind {
         },
         EXPORT,
         OP,
+        BUFFER,
+        BUFFER_POLICY,
     ],
 };
 
@@ -34,6 +37,8 @@ pub struct FastSettings {
     pub random_logs: u32,
     /// Pages offered to the host.
     pub exported_pages: u64,
+    /// The write buffer, if there is one.
+    pub buffer: Option<BufferSettings>,
     /// The term with all option values.
     pub written_out: String,
 }
@@ -42,6 +47,15 @@ impl FastSettings {
     /// Parses a term for a drive of this geometry. Errors point at the wrong option.
     pub fn read(term: &Term, geometry: &Geometry) -> Result<FastSettings, ExpressionError> {
         let mut settings = term.settle(&KIND)?;
+        if geometry.pages_per_program > 1 {
+            let message = format!(
+                "fast maps blocks, and programs each page at its place in them: it has no unit smaller than a page of {} bytes",
+                geometry.program_bytes()
+            );
+            let help = "remove unit= behind nand, or take page, dftl or superblock".to_string();
+            return Err(term.error(term.span.clone(), message, help));
+        }
+        let buffer = BufferSettings::read(&settings, geometry)?;
         let share = exported_share(&settings)?;
         let logical_blocks = (f64::from(geometry.blocks) * share) as u32;
         let spare = geometry.blocks - logical_blocks;
@@ -56,12 +70,14 @@ impl FastSettings {
         }
         let random_logs = if settings.is_set("random-logs") { wanted } else { spare - MERGE_BLOCKS };
         settings.set_default("random-logs", &random_logs.to_string());
-        let meaningless: &[&str] = if settings.is_given("op") { &["export"] } else { &[] };
+        let export = settings.is_given("op").then_some("export");
+        let meaningless: Vec<&str> = export.into_iter().chain(BufferSettings::meaningless(&settings)).collect();
         Ok(FastSettings {
             logical_blocks,
             random_logs,
             exported_pages: u64::from(logical_blocks) * u64::from(geometry.pages_per_block),
-            written_out: settings.written_out(meaningless),
+            buffer,
+            written_out: settings.written_out(&meaningless),
         })
     }
 
@@ -84,6 +100,10 @@ impl FlashLayer for FastSettings {
 
     fn exported_pages(&self) -> u64 {
         self.exported_pages
+    }
+
+    fn buffer(&self) -> Option<BufferSettings> {
+        self.buffer
     }
 
     fn on<T: Timing + Send + 'static>(&self, flash: Nand<T>, _seed: u64) -> Fast<T> {

@@ -158,8 +158,13 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
         let mut copies = 0;
         let copied = self.copy_valid(victim, stream, cause, at, &mut copies);
         self.nand.count_copies(copies, cause, &mut self.sent);
-        let done = copied?;
+        let mut done = copied?;
         self.written += copies;
+        if self.settings.fills_before_erase {
+            // What the victim still holds for a page of flash that is not programmed would be lost in a power cut.
+            let filled = self.fill_open_pages(at)?;
+            done = self.nand.timing().later(done, filled);
+        }
         self.victims.erased(victim, &self.stream_of_block);
         let (erased, done) = self.nand.erase(victim, done)?;
         match erased {

@@ -34,14 +34,14 @@ use super::free_blocks::FreeBlocks;
 use super::frontier::Frontier;
 use super::valid_pages::ValidPages;
 use super::{Flash, PageWrite, Translation, TranslationError, UNMAPPED, read_newest};
-use crate::device::nand::{EraseBlock, LogicalPage, Nand, PhysicalPage, Timing};
+use crate::device::nand::{EraseBlock, LogicalPage, Nand, PhysicalPage, Spare, Timing};
 use crate::label::{Cause, Label, Tally};
 use crate::time::Time;
 use std::collections::BTreeSet;
 use victim_sets::VictimSets;
 
 /// A page-level translation layer on flash.
-pub struct PageLevel<T, M = RamMap> {
+pub struct PageLevel<T: Timing, M = RamMap> {
     nand: Nand<T>,
     map: M,
     valid: ValidPages,
@@ -83,7 +83,8 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
     fn without_blocks(nand: Nand<T>, settings: &PageSettings, map: M, seed: u64) -> PageLevel<T, M> {
         let geometry = *nand.geometry();
         let streams = settings.streams.count() + usize::from(M::ON_FLASH);
-        let frontiers = || (0..streams).map(|_| Frontier::new(geometry.units())).collect::<Vec<_>>();
+        let frontiers =
+            || (0..streams).map(|_| Frontier::new(geometry.units(), geometry.pages_per_program)).collect::<Vec<_>>();
         PageLevel {
             map,
             valid: ValidPages::new(&geometry),
@@ -92,7 +93,7 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
             stream_of_block: vec![0; geometry.blocks as usize],
             host: frontiers(),
             copies: if settings.shared_frontier { Vec::new() } else { frontiers() },
-            cold: Frontier::new(1),
+            cold: Frontier::new(1, geometry.pages_per_program),
             closed_by_wear: BTreeSet::new(),
             settings: settings.clone(),
             seed,
@@ -120,6 +121,28 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
         let block = self.nand.geometry().block_of(page);
         self.valid.clear(page);
         self.victims.invalidate(block, &self.stream_of_block, self.written);
+    }
+
+    /// Fills the pages of flash that wait for more pages; returns when they are programmed.
+    fn fill_open_pages(&mut self, at: T::Moment) -> Result<T::Moment, TranslationError> {
+        let mut done = at;
+        if self.nand.geometry().pages_per_program == 1 {
+            return Ok(done);
+        }
+        for frontier in self.host.iter_mut().chain(&mut self.copies).chain([&mut self.cold]) {
+            let mut programmed = None;
+            while let Some(place) = frontier.take_rest() {
+                programmed = Some(self.nand.program_padding(place, at)?);
+                self.sent.add(Label::again(Cause::Padding, Spare::OF_PADDING), 1);
+                self.written += 1;
+                let block = self.nand.geometry().block_of(place);
+                self.victims.invalidate(block, &self.stream_of_block, self.written);
+            }
+            if let Some(programmed) = programmed {
+                done = self.nand.timing().later(done, programmed);
+            }
+        }
+        Ok(done)
     }
 
     /// Makes a full block a candidate.
@@ -171,6 +194,15 @@ impl<T: Timing, M: PageMap> Translation for PageLevel<T, M> {
             return Ok((None, at));
         }
         read_newest(&mut self.nand, page, PhysicalPage(from), at)
+    }
+
+    #[inline]
+    fn end_reads(&mut self, at: T::Moment) -> T::Moment {
+        self.nand.end_reads(at)
+    }
+
+    fn flush(&mut self, at: T::Moment) -> Result<T::Moment, TranslationError> {
+        self.fill_open_pages(at)
     }
 
     fn discard(&mut self, page: LogicalPage, at: T::Moment) -> Result<T::Moment, TranslationError> {

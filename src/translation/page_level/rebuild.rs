@@ -5,11 +5,12 @@ use crate::device::nand::{EraseBlock, PhysicalPage, Timing};
 use crate::label::Cause;
 use crate::time::Time;
 use crate::translation::free_blocks::FoundBlock;
-use crate::translation::{TranslationError, UNMAPPED, newest_versions};
+use crate::translation::{TranslationError, UNMAPPED, newest_versions, settle_open_pages};
 
 /// Rebuilds all state that was in RAM.
 pub fn rebuilt<T: Timing, M: PageMap>(lost: PageLevel<T, M>) -> Result<PageLevel<T, M>, TranslationError> {
-    let PageLevel { nand, settings, map, seed, .. } = lost;
+    let PageLevel { mut nand, settings, map, seed, .. } = lost;
+    settle_open_pages(&mut nand, !settings.fills_before_erase)?;
     let mut drive = PageLevel::without_blocks(nand, &settings, map, seed);
     // The counts are lost, too: they continue from the flash's.
     drive.sent = drive.nand.counts_after_power_cut().programmed.clone();

@@ -3,7 +3,8 @@
 use super::{PageLevel, RamMap};
 use crate::device::nand::{Geometry, Nand, Timing};
 use crate::expression::{Choice, ExpressionError, Kind, OptionKind, Row, Settings, Term, Values, words, words_of};
-use crate::translation::{FlashLayer, VictimPolicy};
+use crate::translation::buffer::{BUFFER, BUFFER_POLICY};
+use crate::translation::{BufferSettings, FlashLayer, VictimPolicy};
 use crate::units::format_size;
 
 /// The station `page`.
@@ -25,6 +26,8 @@ pub static KIND: Kind = Kind {
         WEAR,
         WEAR_GAP,
         BACKGROUND,
+        BUFFER,
+        BUFFER_POLICY,
     ],
 };
 
@@ -280,6 +283,10 @@ pub struct PageSettings {
     pub wear: WearLevelling,
     /// The target of background collection, in erased blocks.
     pub background_blocks: u32,
+    /// True if a page of flash that waits for more pages would be lost in a power cut: it is filled before an erase.
+    pub fills_before_erase: bool,
+    /// The write buffer, if there is one.
+    pub buffer: Option<BufferSettings>,
     /// The term with all option values.
     pub written_out: String,
 }
@@ -335,6 +342,8 @@ impl PageSettings {
             StreamKind::Content => Streams::Content,
             StreamKind::Hint => Streams::Hint(settings.count("hints") as u8),
         };
+        let buffer = BufferSettings::read(settings, geometry)?;
+        let keeps_open_pages = buffer.is_some_and(|buffer| buffer.is_protected);
         let page = PageSettings {
             exported_pages: (geometry.pages() as f64 * exported_share).floor() as u64,
             victim,
@@ -350,6 +359,8 @@ impl PageSettings {
                 Wear::Static => WearLevelling::Static(settings.count("wear-gap") as u32),
             },
             background_blocks: (f64::from(geometry.blocks) * settings.share("background")) as u32,
+            fills_before_erase: geometry.pages_per_program > 1 && !keeps_open_pages,
+            buffer,
             written_out: settings.written_out(&Self::meaningless(settings, draws)),
         };
         let spare_blocks = page.check_room(settings, geometry, exported_share, beside(page.exported_pages))?;
@@ -374,7 +385,8 @@ impl PageSettings {
             ("hints", settings.choice::<StreamKind>("streams") != StreamKind::Hint),
             ("wear-gap", settings.choice::<Wear>("wear") != Wear::Static),
         ];
-        ruled_out.into_iter().filter(|(_, is_ruled_out)| *is_ruled_out).map(|(name, _)| name).collect()
+        let ruled_out = ruled_out.into_iter().filter(|(_, is_ruled_out)| *is_ruled_out).map(|(name, _)| name);
+        ruled_out.chain(BufferSettings::meaningless(settings)).collect()
     }
 
     fn spare_shares(settings: &Settings, streams: Streams) -> Result<Option<Vec<f64>>, ExpressionError> {
@@ -409,6 +421,16 @@ impl PageSettings {
         self.streams.count() as u64 * frontiers * u64::from(geometry.units()) + u64::from(self.reserve) + wear
     }
 
+    /// Pages that may be padding in blocks which collection gains nothing from: as many in each as it may add itself.
+    fn most_padding(&self, geometry: &Geometry) -> u64 {
+        if !self.fills_before_erase {
+            return 0;
+        }
+        // An open page of flash for the hosts of each stream, two for those of a map, and one for the copies.
+        let open = self.streams.count() as u64 + 3;
+        u64::from(geometry.blocks) * open * u64::from(geometry.pages_per_program - 1)
+    }
+
     fn check_room(
         &self,
         settings: &Settings,
@@ -417,6 +439,7 @@ impl PageSettings {
         beside: u64,
     ) -> Result<u32, ExpressionError> {
         let per_block = u64::from(geometry.pages_per_block);
+        let beside = beside + self.most_padding(geometry);
         let held_back = self.uncollectable_blocks(geometry) + 1 + beside.div_ceil(per_block);
         let needed = held_back * per_block;
         let spare = geometry.pages() - self.exported_pages;
@@ -425,7 +448,10 @@ impl PageSettings {
         }
         let page_bytes = u64::from(geometry.page_bytes);
         let block_bytes = per_block * page_bytes;
-        let size = (needed as f64 / (1.0 - exported_share) * page_bytes as f64) as u64;
+        // Padding grows with the size, the rest does not.
+        let padding = self.most_padding(geometry);
+        let left = (1.0 - exported_share) - padding as f64 / geometry.pages().max(1) as f64;
+        let size = ((needed - padding.min(needed)) as f64 / left.max(1e-3) * page_bytes as f64) as u64;
         let size = size.div_ceil(block_bytes) * block_bytes + block_bytes;
         // Rounded up to a readable size, at most a thirty-second larger.
         let size = size.next_multiple_of(1 << (size.ilog2() - 5));
@@ -435,11 +461,12 @@ impl PageSettings {
             spare / per_block,
         );
         let share = 1.0 - needed as f64 / geometry.pages() as f64;
-        let help = if share > 0.01 {
-            let share = (share * 1000.0).floor() / 10.0;
-            format!("take size={}, or export={share}%", format_size(size))
-        } else {
-            format!("take size={}", format_size(size))
+        let percent = (share * 1000.0).floor() / 10.0;
+        let help = match (left > 0.0, share > 0.01) {
+            (true, true) => format!("take size={}, or export={percent}%", format_size(size)),
+            (true, false) => format!("take size={}", format_size(size)),
+            (false, true) => format!("take export={percent}%, or blocks of more pages (pages-per-block=)"),
+            (false, false) => "take blocks of more pages (pages-per-block=)".to_string(),
         };
         let option = if settings.is_given("op") { "op" } else { "export" };
         Err(settings.error(option, message, help))
@@ -459,6 +486,10 @@ impl FlashLayer for PageSettings {
 
     fn exported_pages(&self) -> u64 {
         self.exported_pages
+    }
+
+    fn buffer(&self) -> Option<BufferSettings> {
+        self.buffer
     }
 
     fn on<T: Timing + Send + 'static>(&self, flash: Nand<T>, seed: u64) -> PageLevel<T, RamMap> {

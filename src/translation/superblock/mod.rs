@@ -11,6 +11,9 @@
 //! the superblock with the most invalid pages, of those that could give up a block, is compacted until it frees one.
 //! Neither moves a page into another superblock's block, so no merge spans superblocks.
 //!
+//! Where several pages are a page of flash, each superblock keeps its last one open; capacitors keep them all
+//! ([`SuperblockSettings::buffer`]).
+//!
 //! The scheme is that of the abstracts; the papers' details are from memory: see [`KIND`].
 
 mod map_cache;
@@ -46,7 +49,7 @@ impl OwnedBlocks {
 }
 
 /// The Superblock FTL on flash.
-pub struct SuperblockFtl<T> {
+pub struct SuperblockFtl<T: Timing> {
     nand: Nand<T>,
     /// The content of the spare areas: the physical page of each logical page.
     map: Vec<u32>,
@@ -377,6 +380,11 @@ impl<T: Timing> Translation for SuperblockFtl<T> {
             return Ok((None, at));
         }
         read_newest(&mut self.nand, page, PhysicalPage(from), at)
+    }
+
+    #[inline]
+    fn end_reads(&mut self, at: T::Moment) -> T::Moment {
+        self.nand.end_reads(at)
     }
 
     fn discard(&mut self, page: LogicalPage, at: T::Moment) -> Result<T::Moment, TranslationError> {

@@ -4,11 +4,12 @@ use super::{EraseBlock, SuperblockFtl};
 use crate::device::nand::{PhysicalPage, Timing};
 use crate::time::Time;
 use crate::translation::free_blocks::FoundBlock;
-use crate::translation::{TranslationError, UNMAPPED, newest_versions};
+use crate::translation::{TranslationError, UNMAPPED, newest_versions, settle_open_pages};
 
 /// Rebuilds all state that was in RAM.
 pub fn rebuilt<T: Timing>(lost: SuperblockFtl<T>) -> Result<SuperblockFtl<T>, TranslationError> {
-    let SuperblockFtl { nand, settings, .. } = lost;
+    let SuperblockFtl { mut nand, settings, .. } = lost;
+    settle_open_pages(&mut nand, true)?;
     let mut drive = SuperblockFtl::without_blocks(nand, &settings);
     // The counts are lost, too: they continue from the flash's.
     drive.sent = drive.nand.counts_after_power_cut().programmed.clone();

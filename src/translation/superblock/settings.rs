@@ -3,8 +3,9 @@
 use super::SuperblockFtl;
 use crate::device::nand::{Geometry, Nand, Timing};
 use crate::expression::{ExpressionError, Kind, OptionKind, Term, Values};
-use crate::translation::FlashLayer;
+use crate::translation::buffer::{BUFFER, BUFFER_POLICY};
 use crate::translation::page_level::settings::{EXPORT, OP, RESERVE, exported_share, help_for_spare_blocks};
+use crate::translation::{BufferSettings, FlashLayer};
 
 /// The station `superblock`.
 ///
@@ -49,6 +50,8 @@ pub static KIND: Kind = Kind {
         EXPORT,
         OP,
         RESERVE,
+        BUFFER,
+        BUFFER_POLICY,
     ],
 };
 
@@ -71,6 +74,8 @@ pub struct SuperblockSettings {
     pub exported_pages: u64,
     /// Erased blocks reserved for copies.
     pub reserve: u32,
+    /// The write buffer, if there is one.
+    pub buffer: Option<BufferSettings>,
     /// The term with all option values.
     pub written_out: String,
 }
@@ -79,6 +84,12 @@ impl SuperblockSettings {
     /// Parses a term for a drive of this geometry. Errors point at the wrong option.
     pub fn read(term: &Term, geometry: &Geometry) -> Result<SuperblockSettings, ExpressionError> {
         let mut settings = term.settle(&KIND)?;
+        let buffer = BufferSettings::read(&settings, geometry)?;
+        if geometry.pages_per_program > 1 && !buffer.is_some_and(|buffer| buffer.is_protected) {
+            let message = "each superblock has an open page of flash, which a power cut would take".to_string();
+            let help = "add buffer=32M, whose capacitors keep them, or remove unit= behind nand".to_string();
+            return Err(term.error(term.span.clone(), message, help));
+        }
         let share = exported_share(&settings)?;
         if !settings.is_set("blocks") {
             let exported = (f64::from(geometry.blocks) * share) as u32;
@@ -106,7 +117,8 @@ impl SuperblockSettings {
         }
         let exported_pages = u64::from(superblocks * blocks) * u64::from(geometry.pages_per_block);
         let group = count("group");
-        let meaningless: &[&str] = if settings.is_given("op") { &["export"] } else { &[] };
+        let export = settings.is_given("op").then_some("export");
+        let meaningless: Vec<&str> = export.into_iter().chain(BufferSettings::meaningless(&settings)).collect();
         Ok(SuperblockSettings {
             superblocks,
             blocks,
@@ -116,7 +128,8 @@ impl SuperblockSettings {
             cache: settings.count("cache").min(exported_pages.div_ceil(u64::from(group))) as u32,
             exported_pages,
             reserve,
-            written_out: settings.written_out(meaningless),
+            buffer,
+            written_out: settings.written_out(&meaningless),
         })
     }
 }
@@ -134,6 +147,10 @@ impl FlashLayer for SuperblockSettings {
 
     fn exported_pages(&self) -> u64 {
         self.exported_pages
+    }
+
+    fn buffer(&self) -> Option<BufferSettings> {
+        self.buffer
     }
 
     fn on<T: Timing + Send + 'static>(&self, flash: Nand<T>, _seed: u64) -> SuperblockFtl<T> {

@@ -344,6 +344,7 @@ impl Volume {
             received: self.received.clone(),
             sent: self.media.sent().clone(),
             covered: None,
+            buffer: None,
             cover: None,
             write_requests: None,
             read_blocks: self.read_blocks,

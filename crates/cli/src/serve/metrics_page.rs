@@ -118,8 +118,7 @@ fn add_stations(page: &mut Page, account: &Account) {
     page.family(name, "counter", "Pages programmed and read by flash, and blocks erased.");
     for (number, station) in numbered() {
         let Some(flash) = &station.flash else { continue };
-        let operations =
-            [("program", flash.programmed_pages), ("read", flash.read_pages), ("erase", flash.erased_blocks)];
+        let operations = [("program", flash.programs), ("read", flash.read_pages), ("erase", flash.erased_blocks)];
         for (operation, count) in operations {
             let labels: [(&str, &dyn Display); 3] =
                 [("station", &station.station), ("number", &number), ("operation", &operation)];

@@ -101,7 +101,11 @@ class Flash:
     erased_blocks: int
     #: Spare over exported pages, after reserves: 0.111 is 11.1 %.
     effective_overprovisioning: float | None
+    #: Bytes of a page: of flash or, if that is smaller, of the unit of its mapping.
     page_bytes: int
+    #: Programs of pages of flash, of ``program_bytes`` each.
+    programs: int
+    program_bytes: int
     pages_per_block: int
     #: Erase blocks.
     blocks: int

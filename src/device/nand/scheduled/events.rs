@@ -1,7 +1,8 @@
 //! The events to come, in the order of time.
 //!
-//! All stages of one kind take equally long, so that they end in the order in which they begin: an event goes to the end of
-//! the queue of its kind, and the next event is the first of one of the queues.
+//! Stages of one kind mostly take equally long, so that they end in the order in which they begin: an event goes to the end
+//! of the queue of its kind, and the next event is the first of one of the queues. Reads of one unit or several differ in
+//! their transfers.
 
 use crate::time::Time;
 use std::collections::VecDeque;
@@ -24,7 +25,7 @@ pub(super) enum After {
     Transfer,
     Program,
     Erase,
-    /// Anything: these alone come in any order.
+    /// Anything: these come in any order.
     Wait,
 }
 
@@ -53,7 +54,10 @@ impl Events {
         let queue = &mut self.queues[after as usize];
         match queue.back() {
             Some(last) if *last > (at, event) => {
-                debug_assert!(after == After::Wait || last.0 == at, "{after:?} ends in the order of begins");
+                debug_assert!(
+                    matches!(after, After::Wait | After::Transfer) || last.0 == at,
+                    "{after:?} ends in the order of begins"
+                );
                 queue.insert(queue.partition_point(|other| *other < (at, event)), (at, event));
             }
             _ => queue.push_back((at, event)),

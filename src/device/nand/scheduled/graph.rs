@@ -67,6 +67,8 @@ pub(super) struct Node {
     pub asker: u32,
     pub kind: Kind,
     pub purpose: Purpose,
+    /// The units that it transfers.
+    pub units: u8,
     /// False while an earlier program or erase of the block has not entered the queue of its plane.
     has_turn: bool,
 }
@@ -114,6 +116,7 @@ impl Graph {
             asker: 0,
             kind,
             purpose,
+            units: 1,
             has_turn: true,
         };
         match self.free_nodes.pop() {
@@ -143,6 +146,12 @@ impl Graph {
     #[inline]
     pub fn prefetch(&self, node: u32) {
         prefetch(&self.nodes, node as usize);
+    }
+
+    /// Notes how many units an operation transfers.
+    #[inline]
+    pub fn set_units(&mut self, node: u32, units: u8) {
+        self.nodes[node as usize].units = units;
     }
 
     /// Notes who issued an operation.
@@ -290,7 +299,9 @@ impl Graph {
         match (sum, other) {
             (Moment::At(one), Moment::At(other)) => Moment::At(one.max(other)),
             (Moment::At(at), moment) | (moment, Moment::At(at)) if at <= now => moment,
-            (one, Moment::When(handle)) | (Moment::When(handle), one) if self.is_open_sum(handle.node) => {
+            (one, Moment::When(handle)) | (Moment::When(handle), one)
+                if self.is_open_sum(handle.node) && one != Moment::When(handle) =>
+            {
                 self.wait_for(handle.node, one, now);
                 Moment::When(handle)
             }
@@ -298,6 +309,25 @@ impl Graph {
                 let node = self.add_sum();
                 self.wait_for(node, one, now);
                 self.wait_for(node, other, now);
+                self.moment(node)
+            }
+        }
+    }
+
+    /// The later of a moment that only this method returns, if there is one, and of any other. Unlike
+    /// [`Graph::later`] it extends no sum but its own.
+    pub fn gather(&mut self, sum: Option<Moment>, other: Moment, now: Time) -> Moment {
+        let other = self.current(other, now);
+        match (sum.map(|sum| self.current(sum, now)), other) {
+            (None, Moment::At(_)) => other,
+            (Some(Moment::At(one)), Moment::At(other)) => Moment::At(one.max(other)),
+            (Some(Moment::When(own)), _) => {
+                self.wait_for(own.node, other, now);
+                Moment::When(own)
+            }
+            (earlier, Moment::When(_)) => {
+                let node = self.add_sum();
+                earlier.into_iter().chain([other]).for_each(|one| self.wait_for(node, one, now));
                 self.moment(node)
             }
         }

@@ -78,6 +78,8 @@ impl Channel {
 #[derive(Debug, Clone)]
 pub struct Scheduled {
     latencies: Latencies,
+    /// The units of a page of flash.
+    units: u8,
     places: Places,
     planes: Vec<Plane>,
     channels: Vec<Channel>,
@@ -110,6 +112,7 @@ impl Scheduled {
         };
         Scheduled {
             latencies,
+            units: geometry.pages_per_program as u8,
             planes: (0..geometry.units()).map(plane).collect(),
             channels: vec![Channel::default(); geometry.channels as usize],
             graph: Graph::default(),
@@ -331,6 +334,15 @@ impl Scheduled {
         }
     }
 
+    /// The transfer of so many units.
+    #[inline]
+    fn transfer_ns(&self, units: u8) -> u64 {
+        if units == self.units {
+            return self.latencies.transfer_ns;
+        }
+        self.latencies.transfer_of(units.into(), self.units.into())
+    }
+
     /// A channel that is free goes to the plane that is ready first.
     fn serve(&mut self, number: u32) {
         let channel = &mut self.channels[number as usize];
@@ -343,11 +355,11 @@ impl Scheduled {
 
     /// A plane that needs its channel since that instant has it from now on.
     fn transfer(&mut self, (plane, number): (u32, u32), since: Time) {
-        let until = self.now + self.latencies.transfer_ns;
         let node = self.planes[plane as usize].current;
+        let until = self.now + self.transfer_ns(self.graph.node(node).units);
         self.planes[plane as usize].stage = Stage::Ending;
         if let Some(waits) = &mut self.waits {
-            waits.transfer((plane, number), self.graph.node(node), (since, self.now));
+            waits.transfer((plane, number), self.graph.node(node), (since, self.now, until));
         }
         self.channels[number as usize].until = until;
         let channel = &mut self.channels[number as usize];
@@ -365,9 +377,23 @@ impl Scheduled {
         }
     }
 
-    /// Issues an operation.
+    /// Issues an operation on a page of flash.
     fn issue(&mut self, kind: Kind, plane: u32, block: EraseBlock, purpose: Purpose, at: Moment) -> Moment {
+        self.issue_units((kind, self.units), plane, block, purpose, at)
+    }
+
+    /// Issues an operation, which transfers so many units.
+    #[inline]
+    fn issue_units(
+        &mut self,
+        (kind, units): (Kind, u8),
+        plane: u32,
+        block: EraseBlock,
+        purpose: Purpose,
+        at: Moment,
+    ) -> Moment {
         let node = self.graph.add(kind, plane, block, purpose);
+        self.graph.set_units(node, units);
         if let Some(waits) = &self.waits {
             self.graph.set_asker(node, waits.asker());
         }
@@ -414,6 +440,14 @@ impl Timing for Scheduled {
 
     fn read(&mut self, block: EraseBlock, purpose: Purpose, at: Moment) -> Moment {
         self.issue(Kind::Read, self.places.of(block).plane, block, purpose, at)
+    }
+
+    fn read_units(&mut self, block: EraseBlock, units: u32, purpose: Purpose, at: Moment) -> Moment {
+        self.issue_units((Kind::Read, units as u8), self.places.of(block).plane, block, purpose, at)
+    }
+
+    fn gather(&mut self, sum: Option<Moment>, other: Moment) -> Moment {
+        self.graph.gather(sum, other, self.now)
     }
 
     fn program(&mut self, block: EraseBlock, purpose: Purpose, at: Moment) -> Moment {

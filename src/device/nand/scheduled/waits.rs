@@ -15,8 +15,9 @@ pub(super) struct RecordedWaits {
     channels: Vec<Holds>,
     /// The waits of the operation of each plane, so far.
     current: Vec<Waits>,
-    /// The end of its transfer.
+    /// The end of its transfer, and how long that takes.
     loaded: Vec<Time>,
+    transfers: Vec<u64>,
 }
 
 impl RecordedWaits {
@@ -29,6 +30,7 @@ impl RecordedWaits {
             channels: vec![Holds::default(); geometry.channels as usize],
             current: vec![Waits::default(); planes],
             loaded: vec![Time::ZERO; planes],
+            transfers: vec![0; planes],
         }
     }
 
@@ -42,11 +44,11 @@ impl RecordedWaits {
         self.current[plane as usize] = self.planes[plane as usize].wait(node.asked, now, |waits| &mut waits.die_ns);
     }
 
-    /// A plane that needs its channel since the first instant gets it at the second.
-    pub fn transfer(&mut self, (plane, channel): (u32, u32), node: &Node, (since, now): (Time, Time)) {
+    /// A plane that needs its channel since the first instant gets it at the second, until the third.
+    pub fn transfer(&mut self, (plane, channel): (u32, u32), node: &Node, (since, now, until): (Time, Time, Time)) {
         let channel = &mut self.channels[channel as usize];
         self.current[plane as usize].add(channel.wait(since, now, |waits| &mut waits.channel_ns));
-        let until = now + self.latencies.transfer_ns;
+        self.transfers[plane as usize] = until.since_ns(now);
         channel.hold(until, node.purpose, self.log.oldest());
         self.loaded[plane as usize] = until;
     }
@@ -54,7 +56,8 @@ impl RecordedWaits {
     /// A plane ends an operation. A program is recorded as two: who waits for a place in a drive's buffer goes on from the end
     /// of the transfer.
     pub fn end(&mut self, plane: u32, node: &Node, now: Time) {
-        let Latencies { read_ns, program_ns, erase_ns, transfer_ns } = self.latencies;
+        let Latencies { read_ns, program_ns, erase_ns, .. } = self.latencies;
+        let transfer_ns = self.transfers[plane as usize];
         let purpose = node.purpose;
         let waits = std::mem::take(&mut self.current[plane as usize]);
         let serviced = |service_ns| Waits { service_ns, ..waits };

@@ -1,0 +1,171 @@
+//! The operations on pages of flash, of which each is one page of the mapping or several.
+//!
+//! A page of flash is programmed when all its pages are there: before, they are in the controller, from which they are
+//! read. Pages of one page of flash that are read one after the other, for one request or one collection, are read
+//! together.
+
+use super::geometry::{EraseBlock, Geometry, PhysicalPage};
+use super::timing::Timing;
+use crate::device::wait_log::Purpose;
+
+/// A read of a page of flash that is not issued yet: more of its pages may be asked for.
+struct Joined<M> {
+    /// The first page of the page of flash.
+    page: PhysicalPage,
+    block: EraseBlock,
+    units: u32,
+    purpose: Purpose,
+    at: M,
+}
+
+/// The timing model of a drive, and the pages of flash that are not complete.
+pub(super) struct Operations<T: Timing> {
+    timing: T,
+    /// One less than the pages of a page of flash.
+    mask: u32,
+    /// When the pages of the open page of flash of each block are in the controller. Empty if a page of flash is one page,
+    /// or nothing takes time.
+    gathered: Vec<Option<T::Moment>>,
+    joined: Option<Joined<T::Moment>>,
+}
+
+/// The end of the read from which copies take their pages: the page of flash that was read last, and when it is there.
+pub(super) struct LastRead<M>(Option<(u32, M)>);
+
+impl<M> LastRead<M> {
+    /// Nothing was read.
+    #[inline]
+    pub fn none() -> LastRead<M> {
+        LastRead(None)
+    }
+}
+
+impl<T: Timing> Operations<T> {
+    pub fn new(geometry: &Geometry, timing: T) -> Operations<T> {
+        let mask = geometry.pages_per_program - 1;
+        let keeps_moments = T::TIMED && mask > 0;
+        let gathered = (0..if keeps_moments { geometry.blocks } else { 0 }).map(|_| None).collect();
+        Operations { timing, mask, gathered, joined: None }
+    }
+
+    #[inline]
+    pub fn timing(&mut self) -> &mut T {
+        &mut self.timing
+    }
+
+    /// A page of a block, the last of those programmed there, is in the controller at `at`. If its page of flash is
+    /// complete, that is programmed; returns when that is done, and otherwise `at`.
+    #[inline]
+    pub fn program(&mut self, block: EraseBlock, within: u32, purpose: Purpose, at: T::Moment) -> T::Moment {
+        let is_complete = within & self.mask == self.mask;
+        if T::TIMED && self.mask > 0 {
+            return self.program_gathered(block, is_complete, purpose, at);
+        }
+        if is_complete { self.timing.program(block, purpose, at) } else { at }
+    }
+
+    fn program_gathered(&mut self, block: EraseBlock, is_complete: bool, purpose: Purpose, at: T::Moment) -> T::Moment {
+        let gathered = &mut self.gathered[block.index()];
+        let all = self.timing.gather(gathered.take(), at);
+        if is_complete {
+            return self.timing.program(block, purpose, all);
+        }
+        *gathered = Some(all);
+        at
+    }
+
+    /// Reads a page of a block with so many programmed pages.
+    #[inline]
+    pub fn read(
+        &mut self,
+        block: EraseBlock,
+        (within, programmed): (u32, u32),
+        purpose: Purpose,
+        at: T::Moment,
+    ) -> T::Moment {
+        if self.mask == 0 {
+            return self.timing.read(block, purpose, at);
+        }
+        if within >= programmed & !self.mask { at } else { self.timing.read_units(block, 1, purpose, at) }
+    }
+
+    /// Reads a page as [`Operations::read`], together with those of its page of flash that are read before and after it.
+    /// Returns the end of a read that is complete; [`Operations::end_reads`] follows the last.
+    #[inline]
+    pub fn read_joined(
+        &mut self,
+        page: PhysicalPage,
+        (block, within, programmed): (EraseBlock, u32, u32),
+        purpose: Purpose,
+        at: T::Moment,
+    ) -> T::Moment {
+        if self.mask == 0 {
+            return self.timing.read(block, purpose, at);
+        }
+        if within >= programmed & !self.mask {
+            return at;
+        }
+        let first = PhysicalPage(page.0 & !self.mask);
+        if let Some(joined) = self.joined.as_mut().filter(|joined| joined.page == first && joined.units <= self.mask) {
+            joined.units += 1;
+            joined.at = self.timing.gather(Some(joined.at), at);
+            return at;
+        }
+        let before = self.end_reads(at);
+        let begin = self.timing.gather(None, at);
+        self.joined = Some(Joined { page: first, block, units: 1, purpose, at: begin });
+        before
+    }
+
+    /// Issues the read that is still to be joined, if there is one. Returns its end, or else `at`.
+    #[inline]
+    pub fn end_reads(&mut self, at: T::Moment) -> T::Moment {
+        match self.joined.take() {
+            Some(Joined { block, units, purpose, at, .. }) => self.timing.read_units(block, units, purpose, at),
+            None => at,
+        }
+    }
+
+    /// Copies a page of `source` to a page of `target`. `rest` has a bit for each page that is copied, from this one on;
+    /// `read` is the read of the copy before.
+    #[inline]
+    pub fn copy(
+        &mut self,
+        (source, from, rest): (EraseBlock, PhysicalPage, u64),
+        (target, within): (EraseBlock, u32),
+        purpose: Purpose,
+        read: &mut LastRead<T::Moment>,
+        at: T::Moment,
+    ) -> T::Moment {
+        if self.mask == 0 {
+            return self.timing.copy(source, target, purpose, at);
+        }
+        let page = from.0 & !self.mask;
+        let there = match read.0 {
+            Some((last, there)) if last == page => there,
+            _ => {
+                // Bit 0 of `rest` is `from`; the other pages of its page of flash follow.
+                let others = self.mask - (from.0 & self.mask);
+                let units = (rest & ((2u64 << others) - 1)).count_ones();
+                let there = self.timing.read_units(source, units, purpose, at);
+                read.0 = Some((page, there));
+                there
+            }
+        };
+        self.program(target, within, purpose, there)
+    }
+
+    /// The pages of flash that were not complete are lost with the RAM.
+    pub fn lose_open(&mut self) {
+        self.gathered.iter_mut().for_each(|gathered| *gathered = None);
+        self.joined = None;
+    }
+
+    /// Nothing is under way in the open page of flash of a block that is erased.
+    #[inline]
+    pub fn forget_open(&mut self, block: EraseBlock) {
+        if let Some(gathered) = self.gathered.get_mut(block.index()) {
+            *gathered = None;
+        }
+    }
+}

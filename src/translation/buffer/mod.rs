@@ -1,0 +1,284 @@
+//! A write buffer in front of any translation layer.
+//!
+//! A write is answered when it is in the buffer. There a newer version of a page takes the place of the older one, which is
+//! never written ([`Cause::Joined`]), and pages wait for others: a full buffer gives up the page that was written longest
+//! ago, with those that follow it by their numbers, so that a sequential run goes to all planes. The layer packs what it
+//! gets into pages of flash by its streams, and keeps the last one of each open.
+//!
+//! | file | role |
+//! |---|---|
+//! | `mod.rs` | the buffer as a layer: writes, reads, flushes, a cut of power |
+//! | `contents` | the pages in it |
+//! | `settings` | the options |
+//!
+//! A page leaves the buffer when its page of flash is programmed. The layer does not know the time, so places are free in
+//! the order in which pages were given up: a write waits for the programs from so many pages ago as may be under way.
+//!
+//! Fault model: with `protected`, capacitors keep the buffer and the open pages of flash through a power cut. With
+//! `volatile` both are lost, and a flush makes durable all that was answered before.
+
+mod contents;
+mod settings;
+
+pub use settings::BufferSettings;
+pub(crate) use settings::{BUFFER, BUFFER_POLICY};
+
+use super::{Flash, MomentOf, PageWrite, Translation, TranslationError};
+use crate::device::nand::{LogicalPage, Timing};
+use crate::label::{Cause, Label, Tally};
+use crate::time::Time;
+use contents::Contents;
+use std::collections::VecDeque;
+
+/// The stripes of pages that may be under way to the flash: one is programmed, one is transferred.
+const STRIPES_UNDER_WAY: u32 = 2;
+
+/// The pages, of those that will be given up next, whose map entries are prefetched, and the first of these, of which also
+/// what the entries lead to.
+const ENTRIES_AHEAD: usize = 12;
+const OLD_AHEAD: usize = 4;
+
+/// The counts of a write buffer, in pages, since the drive was new.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct BufferCounts {
+    /// Pages written to it.
+    pub received: Tally,
+    /// Versions of pages that newer ones replaced in it.
+    pub joined: Tally,
+    /// Pages that were discarded in it, or lost with it.
+    pub dropped: Tally,
+    /// Pages that it holds now.
+    pub held: Tally,
+}
+
+/// A translation layer behind a write buffer.
+pub struct Buffered<L: Translation> {
+    layer: L,
+    contents: Contents,
+    is_protected: bool,
+    /// The most pages in it that are not under way to the flash.
+    most: u32,
+    /// The numbers of pages that were given up together, and when they are on flash.
+    under_way: VecDeque<(u32, MomentOf<L>)>,
+    pages_under_way: u32,
+    most_under_way: u32,
+    /// Pages of flash on all planes, in pages.
+    stripe: u32,
+    pages_per_program: u32,
+    received: Tally,
+    joined: Tally,
+    dropped: Tally,
+    /// The pages to give up: kept for its memory.
+    leaving: Vec<LogicalPage>,
+}
+
+impl<L: Translation> Buffered<L> {
+    /// An empty buffer in front of a layer.
+    pub fn new(layer: L, settings: BufferSettings) -> Buffered<L> {
+        let geometry = layer.flash().geometry;
+        let pages_per_program = geometry.pages_per_program;
+        let stripe = geometry.units() * pages_per_program;
+        assert!(settings.pages >= stripe, "a buffer holds a stripe");
+        let most_under_way = (STRIPES_UNDER_WAY * stripe).min(settings.pages / 2);
+        let most = settings.pages - most_under_way;
+        Buffered {
+            contents: Contents::new(most),
+            is_protected: settings.is_protected,
+            most,
+            under_way: VecDeque::new(),
+            pages_under_way: 0,
+            most_under_way,
+            stripe,
+            pages_per_program,
+            received: Tally::default(),
+            joined: Tally::default(),
+            dropped: Tally::default(),
+            leaving: Vec::with_capacity(stripe as usize),
+            layer,
+        }
+    }
+
+    /// Gives up the page that was written longest ago and those that go with it. Returns when there is room.
+    fn make_room(&mut self, at: MomentOf<L>) -> Result<MomentOf<L>, TranslationError> {
+        let mut leaving = std::mem::take(&mut self.leaving);
+        leaving.clear();
+        for first in self.contents.oldest_first() {
+            if !leaving.contains(&first) {
+                self.add_run(first, &mut leaving);
+            }
+            if leaving.len() as u32 >= self.pages_per_program {
+                break;
+            }
+        }
+        let programmed = self.write_out(&leaving, at);
+        let count = leaving.len() as u32;
+        self.leaving = leaving;
+        self.under_way.push_back((count, programmed?));
+        self.pages_under_way += count;
+        self.prefetch_oldest();
+        let mut free = at;
+        while self.pages_under_way > self.most_under_way
+            && let Some((count, programmed)) = self.under_way.pop_front()
+        {
+            self.pages_under_way -= count;
+            free = self.layer.timing().later(free, programmed);
+        }
+        Ok(free)
+    }
+
+    /// Prefetches what the layer touches when the next pages are given up.
+    fn prefetch_oldest(&self) {
+        for (number, page) in self.contents.oldest_first().take(ENTRIES_AHEAD).enumerate() {
+            if number < OLD_AHEAD { self.layer.prefetch_old(page) } else { self.layer.prefetch(page) }
+        }
+    }
+
+    /// Adds a page, and those of its stream and its content that follow it, up to a stripe.
+    fn add_run(&self, first: LogicalPage, leaving: &mut Vec<LogicalPage>) {
+        let alike = |write: &PageWrite| (write.stream, write.provenance.content);
+        let (of_first, before) = (self.contents.get(first).map(alike), leaving.len());
+        let mut page = first;
+        while (leaving.len() as u32) < self.stripe
+            && !leaving[..before].contains(&page)
+            && self.contents.get(page).map(alike) == of_first
+        {
+            leaving.push(page);
+            page = LogicalPage(page.0 + 1);
+        }
+    }
+
+    /// Writes pages of the buffer to the layer; returns when those are on flash whose pages of flash are complete. A page
+    /// leaves the buffer when the layer has it.
+    fn write_out(&mut self, pages: &[LogicalPage], at: MomentOf<L>) -> Result<MomentOf<L>, TranslationError> {
+        let mut done = None;
+        for &page in pages {
+            let write = *self.contents.get(page).expect("a page that is given up is in the buffer");
+            let programmed = self.layer.write(write, at)?;
+            self.contents.remove(page);
+            done = Some(match done {
+                None => programmed,
+                Some(done) => self.layer.timing().later(done, programmed),
+            });
+        }
+        Ok(done.unwrap_or(at))
+    }
+}
+
+impl<L: Translation> Translation for Buffered<L> {
+    type Timing = L::Timing;
+
+    fn timing(&mut self) -> &mut L::Timing {
+        self.layer.timing()
+    }
+
+    fn name(&self) -> &'static str {
+        self.layer.name()
+    }
+
+    #[inline]
+    fn write(&mut self, write: PageWrite, at: MomentOf<L>) -> Result<MomentOf<L>, TranslationError> {
+        debug_assert!(u64::from(write.page.0) < self.exported_pages(), "the host has no page {}", write.page.0);
+        let received = Label::again(Cause::HostWrite, write.provenance);
+        if let Some(before) = self.contents.replace(write) {
+            self.received.add(received, 1);
+            self.joined.add(Label::again(Cause::HostWrite, before.provenance), 1);
+            return Ok(at);
+        }
+        let done = if self.contents.count() < self.most { at } else { self.make_room(at)? };
+        self.received.add(received, 1);
+        self.contents.insert(write);
+        Ok(done)
+    }
+
+    #[inline]
+    fn read(&mut self, page: LogicalPage, at: MomentOf<L>) -> Result<(Option<u32>, MomentOf<L>), TranslationError> {
+        match self.contents.get(page) {
+            Some(write) => Ok((Some(write.stamp), at)),
+            None => self.layer.read(page, at),
+        }
+    }
+
+    fn end_reads(&mut self, at: MomentOf<L>) -> MomentOf<L> {
+        self.layer.end_reads(at)
+    }
+
+    fn writes_through(&self) -> bool {
+        false
+    }
+
+    fn flush(&mut self, at: MomentOf<L>) -> Result<MomentOf<L>, TranslationError> {
+        if self.is_protected {
+            return Ok(at);
+        }
+        let pages = self.contents.by_number();
+        let mut done = self.write_out(&pages, at)?;
+        self.pages_under_way = 0;
+        for (_, programmed) in self.under_way.drain(..) {
+            done = self.layer.timing().later(done, programmed);
+        }
+        let flushed = self.layer.flush(at)?;
+        Ok(self.layer.timing().later(done, flushed))
+    }
+
+    fn discard(&mut self, page: LogicalPage, at: MomentOf<L>) -> Result<MomentOf<L>, TranslationError> {
+        if let Some(write) = self.contents.remove(page) {
+            self.dropped.add(Label::again(Cause::HostWrite, write.provenance), 1);
+        }
+        self.layer.discard(page, at)
+    }
+
+    fn idle(&mut self, from: Time, until: Time) -> Result<(), TranslationError> {
+        self.layer.idle(from, until)
+    }
+
+    /// For a read: a write is given up much later.
+    #[inline]
+    fn prefetch(&self, page: LogicalPage) {
+        self.layer.prefetch(page);
+    }
+
+    fn exported_pages(&self) -> u64 {
+        self.layer.exported_pages()
+    }
+
+    fn sent(&self) -> &Tally {
+        self.layer.sent()
+    }
+
+    fn buffer(&self) -> Option<BufferCounts> {
+        let held = self.contents.writes().map(|write| (Label::again(Cause::HostWrite, write.provenance), 1)).collect();
+        let (received, joined, dropped) = (self.received.clone(), self.joined.clone(), self.dropped.clone());
+        Some(BufferCounts { received, joined, dropped, held })
+    }
+
+    fn flash(&self) -> Flash<'_> {
+        self.layer.flash()
+    }
+
+    fn free_blocks(&self) -> u64 {
+        self.layer.free_blocks()
+    }
+
+    fn effective_overprovisioning(&self) -> f64 {
+        self.layer.effective_overprovisioning()
+    }
+
+    fn mapping_ram_bytes(&self) -> u64 {
+        self.layer.mapping_ram_bytes()
+    }
+
+    fn events(&self) -> Vec<(&'static str, u64)> {
+        self.layer.events()
+    }
+
+    fn after_power_cut(self) -> Result<Self, TranslationError> {
+        let Buffered { layer, mut contents, mut dropped, is_protected, most, .. } = self;
+        if !is_protected {
+            contents.writes().for_each(|write| dropped.add(Label::again(Cause::HostWrite, write.provenance), 1));
+            contents = Contents::new(most);
+        }
+        let layer = layer.after_power_cut()?;
+        let under_way = VecDeque::new();
+        Ok(Buffered { layer, contents, dropped, under_way, pages_under_way: 0, ..self })
+    }
+}
