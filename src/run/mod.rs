@@ -2,7 +2,7 @@
 //!
 //! [`run()`] is the door to all runs: a [`Job`], which is work in a place, becomes an [`Outcome`]. Below it, [`prepare`] is a
 //! path for a block workload of the caller's, and [`run_files`] runs a file workload in a file system of the caller's.
-//! [`open_device`] opens a path as a block device, for servers and file systems.
+//! [`open_device`] opens a path as a block device, for servers and file systems; [`open_medium`] opens any.
 //!
 //! | file | role |
 //! |---|---|
@@ -86,7 +86,7 @@ pub use labelling::Labelling;
 pub use logging::Logging;
 pub use machine::{Machine, MountedPath, NoMachine};
 pub use memory::memory_bytes;
-pub use open::open_device;
+pub use open::{open_device, open_medium};
 use open::open_device_recorded;
 pub use outcome::Outcome;
 pub use path::Path;

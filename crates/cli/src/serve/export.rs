@@ -43,7 +43,7 @@ impl Export {
     pub fn place(&self) -> String {
         match self {
             Export::Nbd(_, Address::Unix(path)) => format!("nbd+unix:///?socket={}", path.display()),
-            Export::Nbd(_, Address::Loopback(address)) => format!("nbd://{address}"),
+            Export::Nbd(_, Address::Tcp(address)) => format!("nbd://{address}"),
             Export::File(_, place) => place.clone(),
         }
     }

@@ -59,7 +59,7 @@ impl Metrics {
     pub fn place(address: &Address) -> String {
         match address {
             Address::Unix(path) => format!("http://localhost/metrics (curl --unix-socket {})", path.display()),
-            Address::Loopback(address) => format!("http://{address}/metrics"),
+            Address::Tcp(address) => format!("http://{address}/metrics"),
         }
     }
 }
