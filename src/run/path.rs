@@ -47,7 +47,16 @@ impl Path {
 
     /// Parses a path of these stations.
     pub fn read_with(text: &str, stations: &[Station]) -> Result<Path, ExpressionError> {
-        let mut tree = Tree { stations, open: Vec::new() };
+        Path::read_tree(text, Tree { stations, open: Vec::new(), takes_zones: false })
+    }
+
+    /// Parses a path whose device may be one of zones alone, such as `zns`: it carries no workload, but can be served as what
+    /// it is.
+    pub fn read_drive(text: &str) -> Result<Path, ExpressionError> {
+        Path::read_tree(text, Tree { stations: STATIONS, open: Vec::new(), takes_zones: true })
+    }
+
+    fn read_tree(text: &str, mut tree: Tree<'_>) -> Result<Path, ExpressionError> {
         for level in parse_path(text)? {
             for (at, term) in level.into_iter().enumerate() {
                 if at == 0 { tree.put_below(term)? } else { tree.put_beside(term)? }
@@ -93,6 +102,11 @@ impl Path {
         settings.downcast_ref()
     }
 
+    /// True if the device is one of zones, without a layer above it.
+    pub fn is_zoned_drive(&self) -> bool {
+        self.file_system.is_none() && self.device().is_some_and(|device| device.offers == Offer::Zones)
+    }
+
     /// The drive, if the device is a translation layer on flash.
     pub fn drive(&self) -> Option<&DriveSettings> {
         self.device()?.settings()
@@ -117,6 +131,8 @@ enum Part {
 struct Tree<'s> {
     stations: &'s [Station],
     open: Vec<OpenStation<'s>>,
+    /// True if zones may be on top.
+    takes_zones: bool,
 }
 
 impl<'s> Tree<'s> {
@@ -206,7 +222,7 @@ impl<'s> Tree<'s> {
         let last = self.open.last().expect("a path has a station");
         self.check_end(last)?;
         let (top, term) = (self.open[0].station, self.open[0].term.clone());
-        if !top.carries_workloads() {
+        if !top.carries_workloads() && !(self.takes_zones && top.offers == Offer::Zones) {
             let name = top.kind.name;
             if top.offers == Offer::Memory {
                 let above = self.stations.iter().filter(|station| station.below.later.contains(&top.offers));

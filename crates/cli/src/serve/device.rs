@@ -25,7 +25,7 @@ fn labelled(device: Box<dyn BlockDevice>) -> Result<Box<dyn BlockDevice>, Failur
 pub fn open(texts: &[String], takes_zones: bool, seed: u64, sharing: Sharing) -> Result<Vec<Drive>, Failure> {
     let (began, news) = (Instant::now(), Arc::<EventCount>::default());
     let open = |text: &String| {
-        let path = Path::read(text)?;
+        let path = if takes_zones { Path::read_drive(text)? } else { Path::read(text)? };
         if path.file_system.is_some() {
             let message = format!("{text} has a file system on top, but serve exports a block device");
             let help = "leave the file system out: the client makes one on the device";
