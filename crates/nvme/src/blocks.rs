@@ -29,7 +29,12 @@ pub fn plan(namespace: &Namespace, command: &Command) -> Result<Option<Transfer>
             let ranges = (command.word(10) & 0xff) as usize + 1;
             debug_assert!(ranges <= MOST_RANGES, "a field of 8 bits, counted from 0");
             check_writable(namespace)?;
-            return Ok(Some(Transfer::FromHost(ranges * RANGE_BYTES)));
+            // Linux sends a whole page, whatever the number of ranges.
+            return match command.described() {
+                described if described < ranges * RANGE_BYTES => Err(Status::DATA_LENGTH_INVALID),
+                described if described > MOST_RANGES * RANGE_BYTES => Err(Status::DATA_LENGTH_INVALID),
+                described => Ok(Some(Transfer::FromHost(described))),
+            };
         }
         _ => return Ok(None),
     };
@@ -150,6 +155,8 @@ fn verify(drive: &Drive, mut first: u64, mut blocks: u64, scratch: &mut Vec<u8>)
 /// Deallocates ranges, if that is asked for. All are checked before the first: a command with a wrong one changes nothing.
 fn deallocate(namespace: &Namespace, command: &Command, input: &[u8]) -> Result<Time, Status> {
     let Drive::Blocks(device) = &namespace.drive else { return Err(Status::INVALID_OPCODE) };
+    let count = (command.word(10) & 0xff) as usize + 1;
+    let input = &input[..input.len().min(count * RANGE_BYTES)];
     let ranges = || input.chunks_exact(RANGE_BYTES).map(|range| (u64_at(range, 8), u64::from(u32_at(range, 4))));
     ranges().try_for_each(|(first, blocks)| check_range(namespace, first, blocks))?;
     let mut done = device.now();

@@ -110,6 +110,11 @@ impl Command {
         self.word(12) & 1 << 30 != 0
     }
 
+    /// Bytes of the data by its descriptor.
+    pub fn described(&self) -> usize {
+        u32_at(&self.0, 32) as usize
+    }
+
     /// Checks the descriptor against the data that the command has; `in_capsule` bytes came with it.
     pub fn place(&self, transfer: Transfer, in_capsule: usize) -> Result<Place, Status> {
         let (is_write, length) = match transfer {
@@ -120,7 +125,7 @@ impl Command {
         if self.0[1] >> 6 != 1 {
             return Err(Status::INVALID_FIELD);
         }
-        let described = u32_at(&self.0, 32) as usize;
+        let described = self.described();
         match self.0[39] {
             0x01 if is_write => {
                 if u64_at(&self.0, 24) != 0 {

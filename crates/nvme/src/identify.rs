@@ -71,7 +71,7 @@ pub fn identify(
     match kind {
         // Without a number: what is common to all.
         structure::NAMESPACE if number == ALL_NAMESPACES => put_common(data),
-        structure::NAMESPACE => put_namespace(seen()?, data),
+        structure::NAMESPACE => put_namespace(seen()?, has_several_controllers(subsystem), data),
         structure::CONTROLLER => put_controller(subsystem, controller, data),
         structure::NAMESPACES => put_list(subsystem.namespaces().iter().filter(sees), number, data)?,
         structure::NAMESPACES_OF_SET => {
@@ -96,7 +96,7 @@ pub fn identify(
         },
         structure::NAMESPACE_OF_ANY_SET => {
             let namespace = seen()?;
-            data[1] = 1;
+            data[1] = u8::from(has_several_controllers(subsystem));
             data[8] = u8::from(namespace.is_read_only());
             data[14] = 1;
         }
@@ -138,8 +138,8 @@ fn put_controller(subsystem: &Subsystem, controller: &Controller, data: &mut [u8
     if is_discovery {
         return;
     }
-    // Several controllers.
-    data[76] = 0b10;
+    // Several controllers, unless there are zones.
+    data[76] = u8::from(has_several_controllers(subsystem)) << 1;
     put_u32(data, 92, ZONES_CHANGED);
     // No more than four aborts at once.
     data[258] = 3;
@@ -169,7 +169,13 @@ fn put_common(data: &mut [u8]) {
     data[33] = 0b1001;
 }
 
-fn put_namespace(namespace: &Namespace, data: &mut [u8]) {
+/// True if hosts are told of several controllers. Linux then puts its multipath layer above the namespaces, which (6.1) neither keeps
+/// the order of writes to a zone nor shows the limits of zones; so it is not told of a subsystem with zones.
+fn has_several_controllers(subsystem: &Subsystem) -> bool {
+    subsystem.namespaces().iter().all(|namespace| namespace.set() == CommandSet::Nvm)
+}
+
+fn put_namespace(namespace: &Namespace, is_shared: bool, data: &mut [u8]) {
     put_common(data);
     let capacity = match &namespace.drive {
         Drive::Blocks(_) => namespace.blocks(),
@@ -189,8 +195,7 @@ fn put_namespace(namespace: &Namespace, data: &mut [u8]) {
     put_u64(data, 8, capacity);
     put_u64(data, 16, capacity);
     put_u128(data, 48, u128::from(capacity * BLOCK_BYTES));
-    // Several controllers.
-    data[30] = 1;
+    data[30] = u8::from(is_shared);
     data[99] = u8::from(namespace.is_read_only());
     data[104..120].copy_from_slice(&namespace.identifier);
     if namespace.set() == CommandSet::Zoned {

@@ -75,7 +75,9 @@ fn commands_on_blocks() {
             Row("a verify", Command::new(0x0c, BLOCKS).blocks(0, 128), 0, 0, 0),
             Row("a verify of more than the limit", Command::new(0x0c, BLOCKS).blocks(0, 129), 0, 0, 0x002),
             Row("a range beyond the end", dataset(1, 4), 16, 0, 0x080),
-            Row("ranges of another length", dataset(2, 4), 16, 0, 0x00f),
+            Row("fewer ranges than there are", dataset(2, 4), 16, 0, 0x00f),
+            Row("more data than ranges, which are wrong", dataset(2, 0), 4096, 0, 0x080),
+            Row("more data than there may be", dataset(2, 0), 4112, 0, 0x00f),
             Row("half of a fused operation", { let mut fused = write(BLOCKS, 0, 1); fused.0[1] |= 1; fused }, BLOCK, 0, 0x002),
             Row("a connect on a connected queue", Command::fabric(1), 1024, 0, 0x00c),
             Row("a register on a queue of data", Command::fabric(4).word(11, 8), 0, 0, 0x001),
@@ -219,7 +221,7 @@ fn connects() {
     let target = Target::start();
     let mut host = target.host();
     let try_connect = |subsystem: &str, queue: u16, controller: u16, change: &dyn Fn(&mut Command, &mut Vec<u8>)| {
-        let mut open = host.open().unwrap();
+        let mut open = Queue::open(target.dial()().unwrap(), false, false).unwrap();
         let mut data = vec![0; 1024];
         data[0] = 7;
         data[16..18].copy_from_slice(&controller.to_le_bytes());

@@ -12,10 +12,22 @@ fn ended(queue: &mut Queue) -> (u16, u32) {
     }
 }
 
+/// A queue of a number that is free once its last connection has left.
+fn new_queue(host: &Host) -> Queue {
+    for number in (1..=32).cycle().take(32_000) {
+        let mut queue = host.open().unwrap();
+        if queue.connect(NAME, number, host.controller, 0).unwrap().status == 0 {
+            return queue;
+        }
+    }
+    panic!("no queue is free");
+}
+
 #[test]
 fn wrong_units_name_their_field() {
     let target = Target::start();
-    let mut good = target.host().queue(1).unwrap();
+    let (good_host, host) = (target.host(), target.host());
+    let mut good = good_host.queue(1).unwrap();
     let with_length = |mut bytes: Vec<u8>, length: u32| {
         bytes[4..8].copy_from_slice(&length.to_le_bytes());
         bytes
@@ -42,7 +54,7 @@ fn wrong_units_name_their_field() {
         ("data of a transfer that cannot be", data([0xffff_0000, 0], 512, 4), 1, 10),
         ("a length that is not that of the data", data([0, 0], 511, 4), 1, 16),
     ] {
-        let mut queue = target.host().queue(1).unwrap();
+        let mut queue = new_queue(&host);
         queue.stream.write_all(&bytes).unwrap();
         assert_eq!(ended(&mut queue), (status, information), "{what}");
         assert!(matches!(queue.complete(), Err(Ended::Io(_))), "{what}: the connection has ended");
@@ -71,6 +83,7 @@ fn a_connection_is_agreed_on_first() {
 #[test]
 fn data_comes_in_order_and_as_asked_for() {
     let target = Target::start();
+    let host = target.host();
     for (what, pieces, status, information) in [
         ("a gap", &[(0usize, 4096usize, false), (8192, 4096, false)][..], 1, 12),
         ("the same again", &[(0, 4096, false), (0, 4096, false)], 1, 12),
@@ -78,7 +91,7 @@ fn data_comes_in_order_and_as_asked_for() {
         ("a last one that is not", &[(0, 4096, true)], 1, 1),
         ("an end that is not told", &[(0, 16384, false)], 1, 1),
     ] {
-        let mut queue = target.host().queue(1).unwrap();
+        let mut queue = new_queue(&host);
         let command = Command::new(1, BLOCKS).blocks(0, 4).with_id(55).describe(16384, false);
         let bytes = queue.capsule(&command, &[]);
         queue.stream.write_all(&bytes).unwrap();
@@ -92,7 +105,7 @@ fn data_comes_in_order_and_as_asked_for() {
         }
         assert_eq!(ended(&mut queue), (status, information), "{what}");
     }
-    assert!(target.host().queue(1).unwrap().read(BLOCKS, 0, 4).iter().all(|byte| *byte == 0), "nothing was written");
+    assert!(new_queue(&host).read(BLOCKS, 0, 4).iter().all(|byte| *byte == 0), "nothing was written");
 }
 
 #[test]
@@ -129,7 +142,8 @@ fn a_wrong_header_digest_ends_the_connection_and_a_wrong_data_digest_its_command
 #[test]
 fn a_queue_that_overruns_ends() {
     let target = Target::start();
-    let mut queue = target.host().queue(1).unwrap();
+    let host = target.host();
+    let mut queue = host.queue(1).unwrap();
     let long = Command::new(1, BLOCKS).blocks(0, 4).describe(16384, false);
     for id in 0..33 {
         let bytes = queue.capsule(&long.with_id(id), &[]);

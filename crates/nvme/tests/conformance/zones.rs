@@ -33,7 +33,8 @@ fn append(queue: &mut Queue, zone: u64, data: &[u8]) -> (u16, u64) {
 #[test]
 fn zones_go_through_their_states() {
     let target = Target::start();
-    let mut queue = target.host().queue(1).unwrap();
+    let host = target.host();
+    let mut queue = host.queue(1).unwrap();
     let state = |queue: &mut Queue| report(queue, 2 * ZONE, 0, true, 1).1[0];
     let manage = |queue: &mut Queue, action| assert_eq!(queue.run(zone_send(2 * ZONE, action), &[], 0).status, 0);
     let at = 2 * ZONE;
@@ -90,7 +91,8 @@ fn appends_of_several_queues_get_places_of_their_own() {
 #[test]
 fn reports_filter_count_and_end_where_their_room_does() {
     let target = Target::start();
-    let mut queue = target.host().queue(1).unwrap();
+    let host = target.host();
+    let mut queue = host.queue(1).unwrap();
     for zone in [3, 7, 8] {
         assert_eq!(append(&mut queue, zone, &[1; 4096]).0, 0);
     }
@@ -112,7 +114,8 @@ fn reports_filter_count_and_end_where_their_room_does() {
 #[test]
 fn commands_to_all_zones_mean_those_that_they_can_change() {
     let target = Target::start();
-    let mut queue = target.host().queue(1).unwrap();
+    let host = target.host();
+    let mut queue = host.queue(1).unwrap();
     let all = |queue: &mut Queue, action: u32| queue.run(zone_send(0, action | 1 << 8), &[], 0).status;
     let counts = |queue: &mut Queue| [1, 2, 3, 4, 5].map(|filter| report(queue, 0, filter, true, 100).0);
     for zone in [1, 2, 3] {
