@@ -222,7 +222,8 @@ impl<'s> Tree<'s> {
         let last = self.open.last().expect("a path has a station");
         self.check_end(last)?;
         let (top, term) = (self.open[0].station, self.open[0].term.clone());
-        if !top.carries_workloads() && !(self.takes_zones && top.offers == Offer::Zones) {
+        let is_zoned_drive = self.takes_zones && top.offers == Offer::Zones;
+        if !top.carries_workloads() && !is_zoned_drive {
             let name = top.kind.name;
             if top.offers == Offer::Memory {
                 let above = self.stations.iter().filter(|station| station.below.later.contains(&top.offers));

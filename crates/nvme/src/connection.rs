@@ -202,8 +202,8 @@ impl<'s, R: Read, O: Output> Connection<'s, R, O> {
         }
         let unit = input.take(common.length);
         let data = &unit[common.data_offset..common.data_offset + common.data];
-        let is_damaged = form.digests.data_bytes(data.len()) > 0
-            && u32_at(unit, common.data_offset + common.data) != crc32c(data);
+        let is_damaged =
+            form.digests.data_bytes(data.len()) > 0 && u32_at(unit, common.data_offset + common.data) != crc32c(data);
         let planned = match session.plan(&command) {
             _ if is_damaged => Err(Status::TRANSPORT_ERROR),
             Ok(transfer) => command.place(transfer, data.len()).map(|place| (transfer, place)),

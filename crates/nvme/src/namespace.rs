@@ -72,7 +72,9 @@ impl Drive {
 #[derive(Debug, thiserror::Error)]
 pub enum NamespaceError {
     /// It has conventional zones.
-    #[error("its first {0} zones are conventional, and NVMe has sequential zones only: make it without them (conventional=0)")]
+    #[error(
+        "its first {0} zones are conventional, and NVMe has sequential zones only: make it without them (conventional=0)"
+    )]
     Conventional(u32),
     /// The device failed.
     #[error(transparent)]

@@ -295,7 +295,11 @@ mod tests {
             (2, 0, 24, 0, 23, none, 4),
             (2, 0, 24, 0, 153, none, 4),
         ] {
-            assert_eq!(common(kind, flags, header, offset, length, digests), Err(field), "{kind} {flags} {header} {offset} {length}");
+            assert_eq!(
+                common(kind, flags, header, offset, length, digests),
+                Err(field),
+                "{kind} {flags} {header} {offset} {length}"
+            );
         }
         let with_data = common(4, 3, 72, 76, 76 + 16 + 4, both).unwrap();
         assert_eq!((with_data.data, with_data.data_offset), (16, 76));

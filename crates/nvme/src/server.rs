@@ -83,8 +83,9 @@ impl Server {
             broken: AtomicU64::new(0),
         });
         let accepts = Arc::clone(&shared);
-        let accepting =
-            Builder::new().name("nvme-accept".into()).spawn(move || guarded(&notices, || accept(&accepts, &notices)))?;
+        let accepting = Builder::new()
+            .name("nvme-accept".into())
+            .spawn(move || guarded(&notices, || accept(&accepts, &notices)))?;
         Ok(Server { shared, accepting: Some(accepting) })
     }
 
@@ -172,8 +173,7 @@ impl Shared {
         socket.set_timeouts(TICK, PATIENCE)?;
         let is_admitted = AtomicBool::new(false);
         let until = Instant::now().checked_add(self.limits.handshake);
-        let input =
-            Impatient { socket: socket.clone(), until, is_admitted: &is_admitted, polling: Polling::default() };
+        let input = Impatient { socket: socket.clone(), until, is_admitted: &is_admitted, polling: Polling::default() };
         let closes = socket.clone();
         let hangup: Hangup = Arc::new(move || closes.close_input());
         let mut newcomer = Some(newcomer);

@@ -167,7 +167,17 @@ mod tests {
             assert!(check_name(name).is_ok(), "{name}");
         }
         let long = format!("nqn.2026-01.org.example:{}", "x".repeat(220));
-        for name in ["", "drive", "nqn.", "nqn.2026-01", "nqn.2026-01.", "nqn.20260-1.org:x", "nqn.2026-01.a b", DISCOVERY_NAME, &long] {
+        for name in [
+            "",
+            "drive",
+            "nqn.",
+            "nqn.2026-01",
+            "nqn.2026-01.",
+            "nqn.20260-1.org:x",
+            "nqn.2026-01.a b",
+            DISCOVERY_NAME,
+            &long,
+        ] {
             assert!(check_name(name).is_err(), "{name}");
         }
     }

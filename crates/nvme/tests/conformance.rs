@@ -1,5 +1,7 @@
 //! The protocol's conformance, by an initiator of the tests' own over a Unix socket.
 
+#![allow(clippy::disallowed_methods, reason = "a test waits for a target beside it")]
+
 #[path = "conformance/administration.rs"]
 mod administration;
 #[path = "conformance/data.rs"]

@@ -230,7 +230,12 @@ mod tests {
         zones.append(1, &[5; 4096], false).unwrap();
         assert!(zones.write_zeroes(Lba(capacity + 1), capacity, false).is_err());
         let mut pointer = 0;
-        zones.report(1, |_, zone| { pointer = zone.write_pointer; false }).unwrap();
+        zones
+            .report(1, |_, zone| {
+                pointer = zone.write_pointer;
+                false
+            })
+            .unwrap();
         assert_eq!(pointer, 1, "nothing was written");
         zones.write_zeroes(Lba(capacity + 1), capacity - 1, true).unwrap();
         let (state, _) = zones.manage(1, ZoneAction::Finish).unwrap();
@@ -243,6 +248,11 @@ mod tests {
     fn a_drive_for_reading_only_changes_nothing() {
         let zones = zones(true);
         assert!(zones.append(0, &[5; 4096], false).is_err() && zones.manage(0, ZoneAction::Open).is_err());
-        zones.report(0, |_, zone| { assert_eq!(zone.state, ZoneState::Empty); true }).unwrap();
+        zones
+            .report(0, |_, zone| {
+                assert_eq!(zone.state, ZoneState::Empty);
+                true
+            })
+            .unwrap();
     }
 }

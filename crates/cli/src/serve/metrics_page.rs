@@ -97,9 +97,8 @@ pub fn page(drives: &[DriveFigures], clients: Option<(&str, Traffic)>) -> String
     page.gauge("flashpath_host_written_bytes", help, |drive| Some(drive.health.host_written));
     let help = "Bytes that the media stored or programmed, since the device was opened.";
     page.gauge("flashpath_media_written_bytes", help, |drive| Some(drive.health.media_written));
-    let of_flash = |value: fn(&Health) -> u64| {
-        move |drive: &DriveFigures| drive.health.has_flash.then(|| value(&drive.health))
-    };
+    let of_flash =
+        |value: fn(&Health) -> u64| move |drive: &DriveFigures| drive.health.has_flash.then(|| value(&drive.health));
     let help = "Share of the endurance that is used, on average over the blocks of the flash.";
     page.gauge("flashpath_used_endurance_percent", help, of_flash(|health| health.percent_used));
     let help = "Erases of the most worn block, since the flash was new.";

@@ -167,9 +167,7 @@ impl Serve {
             (_, Some(address), _, [Drive::Blocks(device)]) => {
                 Export::nbd(address, Arc::clone(device), faults.notices("the NBD server"))?
             }
-            (_, _, Some(place), [Drive::Blocks(device)]) => {
-                Export::file(place, Arc::clone(device), signals.stopper())?
-            }
+            (_, _, Some(place), [Drive::Blocks(device)]) => Export::file(place, Arc::clone(device), signals.stopper())?,
             _ => return Err(Failure::input("give --nbd, --file or --nvme", None)),
         };
         if let Export::File(mounted, _) = &export {

@@ -50,9 +50,7 @@ impl Watched for WatchedDevices {
             let failed = counts.failed_in_all();
             let new = failed - std::mem::replace(&mut device.failed, failed);
             all.extend(self.warnings.take_new(&account));
-            all.extend(
-                (new > 0).then(|| format!("{new} requests failed: {}", counts.last_error.unwrap_or_default())),
-            );
+            all.extend((new > 0).then(|| format!("{new} requests failed: {}", counts.last_error.unwrap_or_default())));
         }
         all
     }

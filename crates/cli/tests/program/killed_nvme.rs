@@ -178,7 +178,8 @@ fn write_zones(mut queue: Queue, zones: &Mutex<Vec<KnownZone>>, writer: u64, mut
         assert_eq!((answer.id, answer.status), (id, 0), "zone {zone}, {state:?} to {next:?}");
         zones.lock().unwrap()[zone as usize] = KnownZone { answered: next, asked: None };
         answers.fetch_add(1, Ordering::SeqCst);
-        if random.below(10) == 0 && !matches!(queue.try_run(Command::new(0, 1), &[], 0), Ok(flush) if flush.status == 0) {
+        if random.below(10) == 0 && !matches!(queue.try_run(Command::new(0, 1), &[], 0), Ok(flush) if flush.status == 0)
+        {
             return;
         }
     }

@@ -149,9 +149,8 @@ fn the_end_of_the_server_answers_what_has_arrived() {
     let mut target = Target::start();
     let host = target.host();
     let mut queue = host.queue(1).unwrap();
-    let ids: Vec<u16> = (0..8u64)
-        .map(|block| queue.submit(Command::new(1, BLOCKS).blocks(block, 1), &[3; 4096], 0).unwrap())
-        .collect();
+    let ids: Vec<u16> =
+        (0..8u64).map(|block| queue.submit(Command::new(1, BLOCKS).blocks(block, 1), &[3; 4096], 0).unwrap()).collect();
     std::thread::sleep(Duration::from_millis(300));
     let traffic = target.server.as_ref().unwrap().traffic();
     assert_eq!((traffic().connected, traffic().accepted), (2, 2));

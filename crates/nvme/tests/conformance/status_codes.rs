@@ -78,7 +78,17 @@ fn commands_on_blocks() {
             Row("fewer ranges than there are", dataset(2, 4), 16, 0, 0x00f),
             Row("more data than ranges, which are wrong", dataset(2, 0), 4096, 0, 0x080),
             Row("more data than there may be", dataset(2, 0), 4112, 0, 0x00f),
-            Row("half of a fused operation", { let mut fused = write(BLOCKS, 0, 1); fused.0[1] |= 1; fused }, BLOCK, 0, 0x002),
+            Row(
+                "half of a fused operation",
+                {
+                    let mut fused = write(BLOCKS, 0, 1);
+                    fused.0[1] |= 1;
+                    fused
+                },
+                BLOCK,
+                0,
+                0x002,
+            ),
             Row("a connect on a connected queue", Command::fabric(1), 1024, 0, 0x00c),
             Row("a register on a queue of data", Command::fabric(4).word(11, 8), 0, 0, 0x001),
         ],
@@ -241,11 +251,7 @@ fn connects() {
         ("a queue of no controller", try_connect(name, 1, 99, &nothing), (0x182, 1 << 16 | 16)),
         ("a queue of discovery", try_connect(super::initiator::DISCOVERY, 1, 1, &nothing), (0x182, 1 << 16 | 256)),
         ("queue 33", try_connect(name, 33, host.controller, &nothing), (0x182, 42)),
-        (
-            "a queue of one entry",
-            try_connect(name, 0, 0xffff, &|command, _| command.0[44..46].fill(0)),
-            (0x182, 44),
-        ),
+        ("a queue of one entry", try_connect(name, 0, 0xffff, &|command, _| command.0[44..46].fill(0)), (0x182, 44)),
         (
             "a queue of 65,536 entries",
             try_connect(name, 0, 0xffff, &|command, _| command.0[44..46].fill(0xff)),
@@ -254,7 +260,11 @@ fn connects() {
         ("another format", try_connect(name, 0, 0xffff, &|command, _| command.0[40] = 1), (0x180, 0)),
         ("no host", try_connect(name, 0, 0xffff, &|_, data| data[512..768].fill(0)), (0x182, 1 << 16 | 512)),
         ("another host", try_connect(name, 1, host.controller, &|_, data| data[513] = b'x'), (0x182, 1 << 16 | 512)),
-        ("a name without an end", try_connect(name, 0, 0xffff, &|_, data| data[256..512].fill(b'n')), (0x182, 1 << 16 | 256)),
+        (
+            "a name without an end",
+            try_connect(name, 0, 0xffff, &|_, data| data[256..512].fill(b'n')),
+            (0x182, 1 << 16 | 256),
+        ),
     ] {
         assert_eq!(answered, expected, "{what}");
     }

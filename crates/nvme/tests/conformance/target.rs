@@ -31,7 +31,6 @@ pub const NAME: &str = "nqn.2026-01.org.example:drive";
 pub struct Target {
     pub server: Option<Server>,
     pub socket: PathBuf,
-    pub subsystem: Arc<Subsystem>,
     _folder: tempfile::TempDir,
 }
 
@@ -71,8 +70,8 @@ impl Target {
         ];
         let subsystem = Arc::new(Subsystem::new(Some(NAME), "", drives).unwrap());
         let listener = Listener::bind(&Address::Unix(socket.clone())).unwrap();
-        let server = Server::start(listener, Arc::clone(&subsystem), limits, Arc::new(|_| {})).unwrap();
-        Target { server: Some(server), socket, subsystem, _folder: folder }
+        let server = Server::start(listener, subsystem, limits, Arc::new(|_| {})).unwrap();
+        Target { server: Some(server), socket, _folder: folder }
     }
 
     pub fn dial(&self) -> Dial {
