@@ -207,5 +207,5 @@ zoned-guest:
 
 # Served drives, attached by a stock kernel.
 nvme-guest: build
-	@scripts/needs qemu-system-x86_64:qemu-system-x86 busybox:busybox-static cpio nvme:nvme-cli fio blkzone:util-linux mke2fs:e2fsprogs mkfs.xfs:xfsprogs mkfs.btrfs:btrfs-progs mkfs.f2fs:f2fs-tools
+	@scripts/needs qemu-system-x86_64:qemu-system-x86 busybox:busybox-static cpio nvme:nvme-cli fio dmsetup blkzone:util-linux mke2fs:e2fsprogs mkfs.xfs:xfsprogs mkfs.btrfs:btrfs-progs mkfs.f2fs:f2fs-tools
 	@FLASHPATH=$(FLASHPATH) scripts/nvme-guest

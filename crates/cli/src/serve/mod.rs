@@ -54,10 +54,10 @@ pub struct Serve {
     #[arg(long, value_name = "127.0.0.1:PORT|SOCKET", group = "export")]
     nvme: Option<String>,
     /// Let --nvme listen on any address: whoever reaches it may read and write, and nothing is encrypted
-    #[arg(long, requires = "nvme")]
+    #[arg(long, conflicts_with_all = ["nbd", "file"])]
     any_address: bool,
     /// The qualified name of the NVMe subsystem; without it, one that follows from the address and the paths
-    #[arg(long, value_name = "NQN", requires = "nvme")]
+    #[arg(long, value_name = "NQN", conflicts_with_all = ["nbd", "file"])]
     nqn: Option<String>,
     /// Delay answers to the completion times of the device's timing model
     #[arg(long)]

@@ -72,7 +72,8 @@ fn a_tcp_port_of_this_machine_is_served_and_no_other_unless_told() {
         (&["serve", "sfs/conv:size=64M", "--nvme", "./s"], "file system on top"),
         (&["serve", "conv:size=64M", "conv:size=32M", "--nbd", "s"], "only --nvme"),
         (&["serve", ZONES, "--nbd", "s"], "translation layer"),
-        (&["serve", "conv:size=64M", "--nbd", "s", "--any-address"], "--nvme"),
+        (&["serve", "conv:size=64M", "--nbd", "s", "--any-address"], "cannot be used with"),
+        (&["serve", "conv:size=64M", "--file", "m/d", "--nqn", NVME_NAME], "cannot be used with"),
         (&["serve", "zns:image=none", "--nvme", "./s"], "none"),
     ] {
         let answer = bench.flashpath(arguments);
