@@ -230,6 +230,7 @@ impl<'s, R: Read, O: Output> Connection<'s, R, O> {
         while let Some((tag, command, length)) = self.transfers.begin_next() {
             self.form.ask(&mut self.output, command, tag, length, self.session.now())?;
         }
+        self.input.expects_data = self.transfers.count() > 0;
         Ok(())
     }
 

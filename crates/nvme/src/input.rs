@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 
 /// The size of the buffer: very many small units.
 const CAPACITY: usize = 256 << 10;
+/// The most bytes that are read for a header while long data is expected: the data itself is then received into its own memory.
+const WHILE_DATA_COMES: usize = 512;
 /// The longest silence within a unit.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -17,6 +19,8 @@ pub struct Input<R> {
     start: usize,
     end: usize,
     silent_since: Option<Instant>,
+    /// True if long data is expected.
+    pub expects_data: bool,
 }
 
 /// The result of waiting for a unit.
@@ -33,7 +37,7 @@ pub enum Arrived {
 impl<R: Read> Input<R> {
     /// An empty buffer before `reader`.
     pub fn new(reader: R) -> Input<R> {
-        Input { reader, buffer: vec![0; CAPACITY].into(), start: 0, end: 0, silent_since: None }
+        Input { reader, buffer: vec![0; CAPACITY].into(), start: 0, end: 0, silent_since: None, expects_data: false }
     }
 
     /// True if `length` bytes can be taken without waiting.
@@ -76,7 +80,9 @@ impl<R: Read> Input<R> {
             self.buffer.copy_within(self.start..self.end, 0);
             (self.start, self.end) = (0, self.end - self.start);
         }
-        let count = self.reader.read(&mut self.buffer[self.end..])?;
+        let most = if self.expects_data { length.max(WHILE_DATA_COMES) } else { self.buffer.len() };
+        let most = (self.start + most).clamp(self.end + 1, self.buffer.len());
+        let count = self.reader.read(&mut self.buffer[self.end..most])?;
         self.end += count;
         self.silent_since = None;
         Ok(count)
