@@ -90,7 +90,8 @@ fn failed(is_write: bool) -> impl Fn(ServeError) -> Status {
     move |error| Status::of(&error, is_write)
 }
 
-fn read(drive: &Drive, first: u64, output: &mut [u8]) -> Result<Time, Status> {
+/// Reads blocks.
+pub fn read(drive: &Drive, first: u64, output: &mut [u8]) -> Result<Time, Status> {
     let read = match drive {
         Drive::Blocks(device) => device.read(first * BLOCK_BYTES, output),
         Drive::Zones(zones) => zones.read(Lba(first), output),
@@ -98,7 +99,8 @@ fn read(drive: &Drive, first: u64, output: &mut [u8]) -> Result<Time, Status> {
     read.map_err(failed(false))
 }
 
-fn write(drive: &Drive, first: u64, input: &[u8], durable: bool) -> Result<Time, Status> {
+/// Writes blocks; in a zone, at its write pointer.
+pub fn write(drive: &Drive, first: u64, input: &[u8], durable: bool) -> Result<Time, Status> {
     let written = match drive {
         Drive::Blocks(device) => device.write(first * BLOCK_BYTES, input, durable),
         Drive::Zones(zones) => zones.write(Lba(first), input, durable),
@@ -129,7 +131,7 @@ fn write_zeroes(drive: &Drive, command: &Command, durable: bool) -> Result<Time,
 }
 
 fn compare(drive: &Drive, first: u64, input: &[u8], scratch: &mut Vec<u8>) -> Result<Time, Status> {
-    scratch.resize(PIECE, 0);
+    scratch.resize(scratch.len().max(PIECE), 0);
     let mut done = drive.now();
     for (piece, expected) in (first..).step_by(PIECE / BLOCK).zip(input.chunks(PIECE)) {
         let found = &mut scratch[..expected.len()];
@@ -142,7 +144,7 @@ fn compare(drive: &Drive, first: u64, input: &[u8], scratch: &mut Vec<u8>) -> Re
 }
 
 fn verify(drive: &Drive, mut first: u64, mut blocks: u64, scratch: &mut Vec<u8>) -> Result<Time, Status> {
-    scratch.resize(PIECE, 0);
+    scratch.resize(scratch.len().max(PIECE), 0);
     let mut done = drive.now();
     while blocks > 0 {
         let piece = blocks.min((PIECE / BLOCK) as u64);

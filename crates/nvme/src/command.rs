@@ -26,6 +26,7 @@ pub mod io {
     pub const WRITE_ZEROES: u8 = 0x08;
     pub const DATASET: u8 = 0x09;
     pub const VERIFY: u8 = 0x0c;
+    pub const COPY: u8 = 0x19;
     pub const ZONE_SEND: u8 = 0x79;
     pub const ZONE_RECEIVE: u8 = 0x7a;
     pub const ZONE_APPEND: u8 = 0x7d;

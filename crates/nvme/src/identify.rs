@@ -24,6 +24,10 @@ pub const MOST_APPEND: usize = 4096 << MOST_APPEND_SHIFT;
 const BLOCK_SHIFT: u8 = BLOCK_BYTES.trailing_zeros() as u8;
 /// Ranges of a dataset command.
 pub const MOST_RANGES: usize = 256;
+/// Source ranges of a copy.
+pub const MOST_SOURCES: usize = 128;
+/// Blocks of a copy, of one range or of all together.
+pub const MOST_COPIED: u64 = MOST_DATA as u64 / BLOCK_BYTES;
 /// Numbers in a list of namespaces.
 const MOST_LISTED: usize = IDENTIFY_BYTES / 4;
 /// Every namespace.
@@ -152,8 +156,9 @@ fn put_controller(subsystem: &Subsystem, controller: &Controller, data: &mut [u8
     data[513] = 0x44;
     put_u32(data, 516, subsystem.namespaces().len() as u32);
     put_u32(data, 540, subsystem.namespaces().len() as u32);
-    // Compare, dataset management, write zeroes, verify.
-    put_u16(data, 520, 1 | 1 << 2 | 1 << 3 | 1 << 7);
+    // Compare, dataset management, write zeroes, verify, copy with ranges of format 0.
+    put_u16(data, 520, 1 | 1 << 2 | 1 << 3 | 1 << 7 | 1 << 8);
+    put_u16(data, 534, 1);
     // A volatile cache; a flush of all namespaces is known.
     data[525] = 0b111;
     // Commands of a set are known to be supported by the log of effects; blocks are written as a whole.
@@ -196,6 +201,9 @@ fn put_namespace(namespace: &Namespace, is_shared: bool, data: &mut [u8]) {
     put_u64(data, 16, capacity);
     put_u128(data, 48, u128::from(capacity * BLOCK_BYTES));
     data[30] = u8::from(is_shared);
+    put_u16(data, 74, MOST_COPIED as u16);
+    put_u32(data, 76, MOST_COPIED as u32);
+    data[80] = (MOST_SOURCES - 1) as u8;
     data[99] = u8::from(namespace.is_read_only());
     data[104..120].copy_from_slice(&namespace.identifier);
     if namespace.set() == CommandSet::Zoned {

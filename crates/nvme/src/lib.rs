@@ -10,7 +10,7 @@
 //! | `subsystem` | namespaces, controllers and names |
 //! | `health` | wear and written media, from the accounts of the stations |
 //! | `identify`, `logs`, `features`, `discovery` | what a host asks of a controller |
-//! | `admin`, `blocks`, `zones` | the commands of administration, on blocks, and on zones |
+//! | `admin`, `blocks`, `copy`, `zones` | the commands of administration, on blocks, and on zones |
 //! | `session` | the commands of one queue, whatever carries them |
 //! | `input`, `output` | buffered input; answers that are sent promptly, or at their time |
 //! | `answers`, `transfers` | units to the host; data from it that comes in units of its own |
@@ -34,6 +34,7 @@ mod bytes;
 mod command;
 mod connection;
 mod controller;
+mod copy;
 mod discovery;
 mod error;
 mod events;

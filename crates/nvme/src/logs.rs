@@ -173,7 +173,7 @@ fn effects(set: CommandSet) -> Vec<u8> {
         put_u32(&mut log, usize::from(opcode) * 4, SUPPORTED);
     }
     let reads = [io::FLUSH, io::READ, io::COMPARE, io::VERIFY];
-    let writes = [io::WRITE, io::WRITE_ZEROES];
+    let writes = [io::WRITE, io::WRITE_ZEROES, io::COPY];
     let (more_reads, more_writes): (&[u8], &[u8]) = match set {
         CommandSet::Nvm => (&[], &[io::DATASET]),
         CommandSet::Zoned => (&[io::ZONE_RECEIVE], &[io::ZONE_SEND, io::ZONE_APPEND]),

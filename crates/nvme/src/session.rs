@@ -5,6 +5,7 @@ use crate::blocks;
 use crate::bytes::{array_at, text_at, u16_at};
 use crate::command::{Command, Failure, Transfer, fabric, io};
 use crate::controller::{Change, Controller, Hangup, Kind, MOST_ENTRIES, MOST_QUEUES, Portal};
+use crate::copy;
 use crate::events::Completed;
 use crate::identify::ALL_NAMESPACES;
 use crate::namespace::{CommandSet, Namespace};
@@ -135,6 +136,9 @@ impl<'s> Session<'s> {
                 if command.opcode() == io::FLUSH {
                     return Ok(Transfer::None);
                 }
+                if command.opcode() == io::COPY {
+                    return copy::length(namespace, command).map(Transfer::FromHost);
+                }
                 let planned = match blocks::plan(namespace, command)? {
                     Some(planned) => Some(planned),
                     None => zones::plan(namespace, command)?,
@@ -185,6 +189,7 @@ impl<'s> Session<'s> {
                 let flushed = namespace.drive.flush().map_err(|error| Status::of(&error, true))?;
                 Ok((flushed, 0))
             }
+            io::COPY => Ok((copy::copy(namespace, command, durable, input, &mut self.scratch)?, 0)),
             io::ZONE_APPEND | io::ZONE_SEND | io::ZONE_RECEIVE => {
                 let changed = |first| self.subsystem.zone_changed(namespace.number, first);
                 let done = zones::execute(namespace, command, durable, input, output, &changed)?;

@@ -30,6 +30,7 @@ impl Status {
     pub const INCOMPATIBLE_FORMAT: Status = Status(0x180);
     pub const CONTROLLER_BUSY: Status = Status(0x181);
     pub const INVALID_PARAMETERS: Status = Status(0x182);
+    pub const SIZE_LIMIT: Status = Status(0x183);
     pub const ZONE_BOUNDARY: Status = Status(0x1b8);
     pub const ZONE_FULL: Status = Status(0x1b9);
     pub const ZONE_READ_ONLY: Status = Status(0x1ba);

@@ -30,8 +30,8 @@ fn garbage(random: &mut Random, most: u64) -> Vec<u8> {
 
 /// A valid or nearly valid command, which changes nothing above the middle.
 fn command(random: &mut Random) -> Command {
-    let opcodes = [0, 1, 2, 5, 8, 9, 0x0c, 0x79, 0x7a, 0x7d, 0x06, 0x0a, random.below(256) as u8];
-    let opcode = opcodes[random.below(13) as usize];
+    let opcodes = [0, 1, 2, 5, 8, 9, 0x0c, 0x19, 0x79, 0x7a, 0x7d, 0x06, 0x0a, random.below(256) as u8];
+    let opcode = opcodes[random.below(14) as usize];
     let namespace = [1, 1, 1, 2, 2, 0, 3, u32::MAX][random.below(8) as usize];
     let first = match random.below(6) {
         0 => BLOCKS + random.below(u64::MAX - BLOCKS),
@@ -40,7 +40,7 @@ fn command(random: &mut Random) -> Command {
     };
     let count = [1, 2, 32, 128, 129, 5000][random.below(6) as usize];
     let mut command = Command::new(opcode, namespace).blocks(first, count).with_id(random.below(1 << 16) as u16);
-    // Ranges of a dataset command come in its data, which is all sevens: beyond the end.
+    // Ranges come in the data, which is all sevens: they are beyond the end.
     for word in [11, 13, 14] {
         if random.below(8) == 0 && word != 11 {
             command = command.word(word, random.below(1 << 32) as u32);

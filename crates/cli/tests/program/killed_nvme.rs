@@ -192,7 +192,7 @@ fn pointers(queue: &mut Queue) -> Vec<u64> {
     assert_eq!(answer.status, 0);
     let pointer = |(zone, description): (u64, &[u8])| match description[1] >> 4 {
         0xe => CAPACITY,
-        0x1 | 0x2 | 0x3 | 0x4 => u64::from_le_bytes(description[24..32].try_into().unwrap()) - zone * ZONE,
+        0x1..=0x4 => u64::from_le_bytes(description[24..32].try_into().unwrap()) - zone * ZONE,
         other => panic!("zone {zone} is in state {other:x}"),
     };
     (0..).zip(answer.data[64..].chunks(64)).map(pointer).collect()

@@ -81,6 +81,30 @@ fn zeros_and_deallocated_blocks_read_as_zeros() {
 }
 
 #[test]
+fn copied_ranges_follow_each_other_and_may_overlap_their_place() {
+    let target = Target::start();
+    let host = target.host();
+    let mut queue = host.queue(1).unwrap();
+    let data = pattern(3, 128);
+    assert_eq!(queue.write(BLOCKS, 0, &data), 0);
+    let source = |first: u64, blocks: u16| {
+        let mut bytes = vec![0; 32];
+        bytes[8..16].copy_from_slice(&first.to_le_bytes());
+        bytes[16..18].copy_from_slice(&(blocks - 1).to_le_bytes());
+        bytes
+    };
+    let copy = |sources: u32| Command::new(0x19, BLOCKS).blocks(20, 1).word(12, sources - 1);
+    let sources = [source(10, 15), source(100, 3), source(0, 1)].concat();
+    assert_eq!(queue.run(copy(3), &sources, 0).status, 0);
+    let expected = [&data[10 * 4096..25 * 4096], &data[100 * 4096..103 * 4096], &data[..4096]].concat();
+    assert!(queue.read(BLOCKS, 20, 19) == expected && queue.read(BLOCKS, 39, 1) == data[39 * 4096..40 * 4096]);
+    let whole = queue.read(BLOCKS, 0, 128);
+    assert_eq!(queue.run(copy(2), &[source(0, 128), source(0, 1)].concat(), 0).status, 0x183);
+    assert_eq!(queue.run(copy(2), &[source(0, 1), source(BLOCK_COUNT, 1)].concat(), 0).status, 0x080);
+    assert!(queue.read(BLOCKS, 0, 128) == whole, "a refused copy changes nothing");
+}
+
+#[test]
 fn paced_answers_are_the_same() {
     let target = Target::with(Default::default(), true, "");
     let host = target.host();
