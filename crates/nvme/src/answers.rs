@@ -1,4 +1,4 @@
-//! How answers are written: units with the digests and the alignment that were agreed on.
+//! Answers as units, with the digests and the alignment that were agreed on.
 
 use crate::bytes::put_u32;
 use crate::command::put_completion;

@@ -55,7 +55,7 @@ pub enum Kind {
     Discovery,
 }
 
-/// What changes with a write to a register.
+/// The consequence of a write to a register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     /// Nothing outside of the register.

@@ -167,7 +167,7 @@ fn put_controller(subsystem: &Subsystem, controller: &Controller, data: &mut [u8
     put_u128(data, 280, bytes);
 }
 
-/// What is common to all namespaces: the format.
+/// Fills in the format, which is common to all namespaces.
 fn put_common(data: &mut [u8]) {
     data[130] = BLOCK_SHIFT;
     // Deallocated blocks read as zeros, and zeros may be written by deallocation.

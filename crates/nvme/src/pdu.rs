@@ -84,7 +84,7 @@ pub struct Fatal {
     pub status: u16,
     /// The offset of the field at fault, or the digest that was received.
     pub information: u32,
-    /// What is wrong, for people.
+    /// The same in words.
     pub why: &'static str,
 }
 

@@ -144,7 +144,7 @@ struct ZoneState {
     pointer: u64,
 }
 
-/// What was answered of a zone, and what it may have become by the command under way.
+/// The answered state of a zone, and the one to which the command under way may lead.
 #[derive(Clone, Copy, Debug, Default)]
 struct KnownZone {
     answered: ZoneState,

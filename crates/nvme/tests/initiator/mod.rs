@@ -33,7 +33,7 @@ pub const DISCOVERY: &str = "nqn.2014-08.org.nvmexpress.discovery";
 pub const HOST: &str = "nqn.2026-01.org.example:host";
 /// The longest data in a capsule.
 pub const IN_CAPSULE: usize = 8192;
-/// How long an answer may take.
+/// The time that an answer may take.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// CRC-32C by its definition, bit by bit.
@@ -105,7 +105,7 @@ pub struct Answer {
     pub data: Vec<u8>,
 }
 
-/// Why there is no answer.
+/// The reason why there is no answer.
 #[derive(Debug)]
 pub enum Ended {
     /// The connection has ended.
@@ -371,7 +371,7 @@ impl Queue {
     }
 }
 
-/// How sockets to the target are connected.
+/// Connects a socket to the target.
 pub type Dial = Box<dyn Fn() -> io::Result<Box<dyn Stream>> + Send + Sync>;
 
 /// A host with a controller.
