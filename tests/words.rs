@@ -8,7 +8,7 @@ use syn::visit::{self, Visit};
 
 /// The maximum share of doc lines, in percent, that open with a question word, for each room. A room that is finished
 /// has 1; a limit may only shrink.
-const OPENERS: [(&str, u32); 21] = [
+const OPENERS: [(&str, u32); 22] = [
     ("src", 1),
     ("src/device", 1),
     ("src/expression", 1),
@@ -26,6 +26,7 @@ const OPENERS: [(&str, u32); 21] = [
     ("crates/kernel", 1),
     ("crates/nbd", 1),
     ("crates/nvm", 0),
+    ("crates/nvme", 1),
     ("crates/python", 1),
     ("crates/reproduce", 1),
     ("crates/sweep", 1),

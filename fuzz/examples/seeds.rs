@@ -12,6 +12,9 @@ mod expressions;
 mod samples;
 
 #[allow(dead_code)]
+#[path = "../../crates/nvme/tests/properties/sessions.rs"]
+mod nvme_sessions;
+#[allow(dead_code)]
 #[path = "../../crates/nbd/tests/properties/script.rs"]
 mod script;
 
@@ -64,6 +67,10 @@ fn main() -> io::Result<()> {
     let drives = DRIVES.iter().enumerate().map(|(seed, text)| [&seed.to_le_bytes(), text.as_bytes()].concat());
     write("drive", drives)?;
     write("nbd_session", [true, false].into_iter().map(nbd_session))?;
+    // Every command of administration, each with a few fields.
+    let steps: Vec<_> = (0..24).map(|number: u8| ([number, 1, number, 1, 0, 0, 0, number, 0, 127, 0, 0], 64)).collect();
+    let sessions = [nvme_sessions::connected(0, true), nvme_sessions::connected(3, false), nvme_sessions::script(&steps)];
+    write("nvme_session", sessions.into_iter())?;
     write("trace", samples::all().into_iter().map(|(_, bytes)| bytes))?;
     let with_format = samples::all().into_iter().map(|(name, bytes)| {
         let format = Format::ALL.iter().position(|format| format.name() == name).unwrap_or_default();

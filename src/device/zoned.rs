@@ -1,7 +1,7 @@
 //! The seam below dm-zoned: zones that are written in order and reset whole (NVMe Zoned Namespace Command Set
 //! Specification 1.1; Linux's zoned block devices are equivalent).
 
-use super::{Account, DeviceError, Lba, Zone};
+use super::{Account, DeviceError, Lba, Zone, ZoneError, ZoneState};
 use crate::label::Label;
 use crate::time::Time;
 
@@ -60,6 +60,15 @@ pub trait ZonedDevice: Send {
 
     /// Resets a zone: it is empty, and its data is lost.
     fn reset(&mut self, zone: u32, at: Time) -> Result<Time, DeviceError>;
+
+    /// Takes a read-only zone out of use for ever. An offline zone stays as it is; from other states it is an error. Default: no
+    /// zone becomes read-only, and all are refused.
+    fn take_offline(&mut self, zone: u32, at: Time) -> Result<Time, DeviceError> {
+        match self.zone(zone).state {
+            ZoneState::Offline => Ok(at),
+            state => Err(ZoneError::InvalidTransition { zone, action: "take offline", state }.into()),
+        }
+    }
 
     /// Makes everything durable that was done before.
     fn flush(&mut self, at: Time) -> Result<Time, DeviceError>;

@@ -2,7 +2,7 @@
 //!
 //! [`run()`] is the door to all runs: a [`Job`], which is work in a place, becomes an [`Outcome`]. Below it, [`prepare`] is a
 //! path for a block workload of the caller's, and [`run_files`] runs a file workload in a file system of the caller's.
-//! [`open_device`] opens a path as a block device, for servers and file systems.
+//! [`open_device`] opens a path as a block device, for servers and file systems; [`open_medium`] opens any.
 //!
 //! | file | role |
 //! |---|---|
@@ -89,7 +89,7 @@ pub use logging::Logging;
 pub use machine::{Machine, MountedPath, NoMachine};
 pub use memory::memory_bytes;
 use open::open_medium_recorded;
-pub use open::{open_device, open_device_counted};
+pub use open::{open_device, open_device_counted, open_medium};
 pub use outcome::Outcome;
 pub use path::Path;
 pub use requests::MAX_REQUEST_BYTES;

@@ -48,6 +48,12 @@ pub(super) fn block_device(path: &Path, medium: Medium) -> Result<Box<dyn BlockD
     }
 }
 
+/// Opens the part of a path below its file system, or the whole path without one, as what it is: blocks, zones, memory. The rest is as
+/// with [`open_device`].
+pub fn open_medium(path: &Path, holds: Payload, seed: u64) -> Result<Medium, OpenError> {
+    open_medium_recorded(path, holds, seed, None)
+}
+
 /// Opens the device of a path with one. Its devices record the waits of their operations, if there is a log.
 pub(super) fn open_medium_recorded(
     path: &Path,

@@ -13,7 +13,7 @@ use crate::units::BLOCK_BYTES;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-/// Makes the images of a path, and empty volumes on them. Images that are there already are replaced only with `force`;
+/// Makes the images of a path, and empty volumes on them; of a path that is a zoned drive, its empty zones. Images that are there already are replaced only with `force`;
 /// those that a failure leaves half made are removed. `seed` is that of the volume's numbers: no two volumes should have
 /// one seed. `owner` is that of the root directory of a file system, root's if there is none.
 pub fn make_volume(
@@ -29,7 +29,7 @@ pub fn make_volume(
         return make_file_system(path, &making, wall_origin_ns, owner);
     }
     check_kernel(path)?;
-    if !path.device().is_some_and(DeviceNode::has_volume) {
+    if !path.is_zoned_drive() && !path.device().is_some_and(DeviceNode::has_volume) {
         return Err(OpenError::no_volume(path, "there is no file system of this program and no dm-zoned in it"));
     }
     make_medium(path, &making).map(drop)

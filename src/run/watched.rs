@@ -172,6 +172,10 @@ impl ZonedDevice for Zones {
         self.device().reset(zone, at)
     }
 
+    fn take_offline(&mut self, zone: u32, at: Time) -> Result<Time, DeviceError> {
+        self.device().take_offline(zone, at)
+    }
+
     fn flush(&mut self, at: Time) -> Result<Time, DeviceError> {
         self.requests.end();
         self.device().flush(at)

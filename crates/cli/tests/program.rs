@@ -23,6 +23,8 @@ mod ending;
 mod ext_volume;
 #[path = "program/full_streams.rs"]
 mod full_streams;
+#[path = "program/hostile_nvme.rs"]
+mod hostile_nvme;
 #[path = "program/hostile_sessions.rs"]
 mod hostile_sessions;
 #[path = "program/in_process.rs"]
@@ -33,6 +35,8 @@ mod in_volume;
 mod killed_files;
 #[path = "program/killed_mounts.rs"]
 mod killed_mounts;
+#[path = "program/killed_nvme.rs"]
+mod killed_nvme;
 #[path = "program/killed_servers.rs"]
 mod killed_servers;
 #[path = "program/monitored.rs"]
@@ -45,6 +49,9 @@ mod mount_ends;
 mod mount_posix;
 #[path = "program/nbd_client.rs"]
 mod nbd_client;
+#[allow(dead_code, reason = "the tests of the crate use the rest")]
+#[path = "../../nvme/tests/initiator/mod.rs"]
+mod nvme_initiator;
 #[path = "program/on_kernel.rs"]
 mod on_kernel;
 #[path = "program/package.rs"]
@@ -75,6 +82,8 @@ mod serve_file;
 mod serve_hostile;
 #[path = "program/serve_nbd.rs"]
 mod serve_nbd;
+#[path = "program/serve_nvme.rs"]
+mod serve_nvme;
 #[path = "program/serve_watch.rs"]
 mod serve_watch;
 #[path = "program/sfs_volume.rs"]

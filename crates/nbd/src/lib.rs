@@ -43,6 +43,7 @@ pub use address::Address;
 pub use connection::serve_client;
 pub use entrance::{Entrance, Notice, Notices, guarded};
 pub use error::{ConnectionError, ListenError};
+pub use polling::Polling;
 pub use server::{Limits, Server, Traffic};
 pub use socket::{Listener, Socket};
 pub use waiting_room::{Place, WaitingRoom};

@@ -63,7 +63,7 @@ impl Listener {
     pub fn bind(address: &Address) -> Result<Listener, ListenError> {
         match address {
             Address::Unix(path) => Self::bind_unix(path),
-            Address::Loopback(loopback) => Self::bind_loopback(*loopback),
+            Address::Tcp(address) => Self::bind_tcp(*address),
         }
     }
 
@@ -90,7 +90,7 @@ impl Listener {
         Ok(listener)
     }
 
-    fn bind_loopback(address: SocketAddr) -> Result<Listener, ListenError> {
+    fn bind_tcp(address: SocketAddr) -> Result<Listener, ListenError> {
         let failed = |error: Errno| ListenError::Io { place: address.to_string(), source: error.into() };
         let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
         let socket = net::socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None).map_err(failed)?;
@@ -99,7 +99,7 @@ impl Listener {
         net::listen(&socket, BACKLOG).map_err(failed)?;
         let bound = net::getsockname(&socket).map_err(failed)?;
         let bound = SocketAddr::try_from(bound).map_err(failed)?;
-        Ok(Listener { socket, address: Address::Loopback(bound), name: None, is_closed: AtomicBool::new(false) })
+        Ok(Listener { socket, address: Address::Tcp(bound), name: None, is_closed: AtomicBool::new(false) })
     }
 
     /// The address of the socket; it has the actual port if port 0 was asked for.
@@ -122,7 +122,7 @@ impl Listener {
                 Ok(socket) => {
                     // It costs time alone if that fails, such as for a client that has gone; and the kernel may grant less.
                     let _ = match self.address {
-                        Address::Loopback(_) => sockopt::set_tcp_nodelay(&socket, true),
+                        Address::Tcp(_) => sockopt::set_tcp_nodelay(&socket, true),
                         Address::Unix(_) => sockopt::set_socket_send_buffer_size(&socket, SEND_BUFFER),
                     };
                     return Ok(Some(Socket(Arc::new(socket))));
@@ -187,8 +187,18 @@ impl Socket {
 
     /// Sets the timeout of reads and writes.
     pub fn set_patience(&self, patience: Duration) -> io::Result<()> {
-        sockopt::set_socket_timeout(&self.0, sockopt::Timeout::Recv, Some(patience))?;
-        Ok(sockopt::set_socket_timeout(&self.0, sockopt::Timeout::Send, Some(patience))?)
+        self.set_timeouts(patience, patience)
+    }
+
+    /// Sets the timeout of reads, and that of writes.
+    pub fn set_timeouts(&self, reads: Duration, writes: Duration) -> io::Result<()> {
+        sockopt::set_socket_timeout(&self.0, sockopt::Timeout::Recv, Some(reads))?;
+        Ok(sockopt::set_socket_timeout(&self.0, sockopt::Timeout::Send, Some(writes))?)
+    }
+
+    /// The address of this side, of a TCP socket.
+    pub fn local_address(&self) -> Option<SocketAddr> {
+        SocketAddr::try_from(net::getsockname(&self.0).ok()?).ok()
     }
 
     /// Reads the bytes that have arrived; `None` if there are none.

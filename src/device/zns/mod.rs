@@ -30,7 +30,7 @@ use super::block::{blocks_in, check_range};
 use super::store::{Disk, FileDisk, ImageError, Memory};
 use super::unit_map::UnitMap;
 use super::wait_log::{Purpose, WaitLog};
-use super::{Account, DeviceError, Lba, Zone, ZoneKind, ZoneState, ZonedDevice, ZonedShape};
+use super::{Account, DeviceError, Lba, Zone, ZoneError, ZoneKind, ZoneState, ZonedDevice, ZonedShape};
 use crate::label::{Label, Tally};
 use crate::time::Time;
 use crate::units::BLOCK_BYTES;
@@ -339,6 +339,15 @@ impl ZonedDevice for Zns {
         self.resets += 1;
         self.worn_out_zones += u64::from(change.record.state == ZoneState::Offline);
         Ok(self.flash.reset(zone, old.written, is_full, at))
+    }
+
+    fn take_offline(&mut self, zone: u32, at: Time) -> Result<Time, DeviceError> {
+        self.check_zone(zone)?;
+        match self.machine.record(zone).state {
+            ZoneState::ReadOnly | ZoneState::Offline => self.set_state(zone, ZoneState::Offline)?,
+            state => return Err(ZoneError::InvalidTransition { zone, action: "take offline", state }.into()),
+        }
+        Ok(at)
     }
 
     fn flush(&mut self, at: Time) -> Result<Time, DeviceError> {

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `mod` | [`Shared`]: the clock, the requests and the counts of whatever is shared; what a panic does |
 //! | `device` | a device, byte by byte |
+//! | `zones` | a device of zones |
 //! | `bytes` | bytes over whole blocks: parts are read, changed and written back |
 //! | `volume` | a mounted volume |
 //! | `unasked` | when its changes are made durable although nobody syncs |
@@ -27,6 +28,7 @@ mod event_count;
 mod fault;
 mod unasked;
 mod volume;
+mod zones;
 
 pub use bytes::ByteExtent;
 pub use complaints::Tell;
@@ -36,6 +38,7 @@ pub use due::{Abandoned, DueQueue};
 pub use event_count::EventCount;
 pub use fault::{CallError, Fault, ServeError};
 pub use volume::{MountedVolume, SharedVolume, Traffic};
+pub use zones::{ServedZones, SharedZones, ZoneAction};
 
 use crate::time::Time;
 use std::fmt;
@@ -113,6 +116,11 @@ impl<T: Served> Shared<T> {
             is_broken: AtomicBool::new(false),
             served,
         }
+    }
+
+    /// Counts its events here: somebody waits for those of several.
+    pub fn with_news(self, news: Arc<EventCount>) -> Shared<T> {
+        Shared { news, ..self }
     }
 
     /// The options with which it is shared.

@@ -33,7 +33,11 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Time since now.
 pub fn clock() -> Clock {
-    let began = Instant::now();
+    clock_since(Instant::now())
+}
+
+/// Time since then: the same for all that is opened together.
+pub fn clock_since(began: Instant) -> Clock {
     Box::new(move || Time(began.elapsed().as_nanos() as u64))
 }
 

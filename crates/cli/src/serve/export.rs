@@ -1,4 +1,4 @@
-//! The export of the disk: over NBD, or as a file.
+//! The export of the disk: over NBD, as a file, or of several as an NVMe subsystem.
 
 use super::metrics::CountClients;
 use crate::failure::Failure;
@@ -8,15 +8,28 @@ use crate::resident::unmount::unmount;
 use flashpath::run::shared::SharedDevice;
 use flashpath_fuse::Mounted;
 use flashpath_nbd::{Address, Limits, ListenError, Listener, Notices, Server};
+use flashpath_nvme::{Drive, Limits as NvmeLimits, Server as NvmeServer, Subsystem, SubsystemError};
 use std::path::Path;
 use std::sync::Arc;
 
-/// An exported disk.
+/// An exported disk, or several.
 pub enum Export {
     /// Over NBD, at this address.
     Nbd(Server, Address),
     /// As this file.
     File(Mounted, String),
+    /// Over NVMe/TCP, at this place, with the command that connects a host.
+    Nvme(NvmeServer, String),
+}
+
+/// The options of `--nvme`.
+pub struct NvmeOptions<'o> {
+    /// The address to listen on.
+    pub address: &'o Address,
+    /// The name of the subsystem, if the user has given one.
+    pub name: Option<&'o str>,
+    /// The paths of the namespaces.
+    pub paths: &'o [String],
 }
 
 impl Export {
@@ -29,6 +42,25 @@ impl Export {
         Ok(Export::Nbd(server, address))
     }
 
+    /// Exports the devices as the namespaces of an NVMe subsystem. `notices` hears what the user is to know at once.
+    pub fn nvme(options: &NvmeOptions<'_>, drives: &[Drive], notices: Notices) -> Result<Export, Failure> {
+        let listener = Listener::bind(options.address)?;
+        let address = listener.address().clone();
+        let what = format!("{} at {address}", options.paths.join(" "));
+        let subsystem = Arc::new(Subsystem::new(options.name, &what, drives.to_vec())?);
+        let name = subsystem.name().to_string();
+        let server = NvmeServer::start(listener, subsystem, NvmeLimits::default(), notices);
+        let server = server.map_err(|error| cannot("start a thread", error))?;
+        let place = match &address {
+            Address::Unix(path) => format!("nvme+unix://{} as {name}", path.display()),
+            Address::Tcp(address) => {
+                let (host, port) = (address.ip(), address.port());
+                format!("nvme://{address}: nvme connect -t tcp -a {host} -s {port} -n {name}")
+            }
+        };
+        Ok(Export::Nvme(server, place))
+    }
+
     /// Exports the device as a file. An unmount calls `on_end`.
     pub fn file(
         place: &Path,
@@ -39,12 +71,12 @@ impl Export {
         Ok(Export::File(mounted, place.display().to_string()))
     }
 
-    /// The address for clients: an NBD URI or a file name.
+    /// The address for clients: an NBD URI, a file name, or the command that connects a host.
     pub fn place(&self) -> String {
         match self {
             Export::Nbd(_, Address::Unix(path)) => format!("nbd+unix:///?socket={}", path.display()),
-            Export::Nbd(_, Address::Loopback(address)) => format!("nbd://{address}"),
-            Export::File(_, place) => place.clone(),
+            Export::Nbd(_, Address::Tcp(address)) => format!("nbd://{address}"),
+            Export::File(_, place) | Export::Nvme(_, place) => place.clone(),
         }
     }
 
@@ -53,7 +85,11 @@ impl Export {
         match self {
             Export::Nbd(server, _) => {
                 let traffic = server.traffic();
-                Box::new(move || Some(traffic()))
+                Box::new(move || Some(("nbd_clients", traffic())))
+            }
+            Export::Nvme(server, _) => {
+                let traffic = server.traffic();
+                Box::new(move || Some(("nvme_queues", traffic())))
             }
             Export::File(..) => Box::new(|| None),
         }
@@ -66,8 +102,18 @@ impl Export {
                 server.stop();
                 Ok(())
             }
+            Export::Nvme(server, _) => {
+                server.stop();
+                Ok(())
+            }
             Export::File(mounted, _) => unmount(mounted, signals),
         }
+    }
+}
+
+impl From<SubsystemError> for Failure {
+    fn from(error: SubsystemError) -> Failure {
+        Failure::input(error.to_string(), None)
     }
 }
 

@@ -3,11 +3,11 @@
 //! There is one page, no state and no request body: a client has a few seconds and KiB for its request. The number of
 //! clients is limited; one more disconnects the oldest.
 
-use super::metrics_page::page;
+use super::metrics_page::{DriveFigures, page};
 use crate::failure::Failure;
 use crate::resident::cannot;
-use flashpath::run::shared::SharedDevice;
 use flashpath_nbd::{Address, Entrance, Listener, Notices, Socket, Traffic, WaitingRoom, guarded};
+use flashpath_nvme::Drive;
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
@@ -19,12 +19,12 @@ const LONGEST_REQUEST: usize = 8 << 10;
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Clients at once.
 const MOST_CLIENTS: usize = 8;
-/// Counts the clients of the export; `None` if it does not count them.
-pub type CountClients = Box<dyn Fn() -> Option<Traffic> + Send + Sync>;
+/// Counts the clients of the export, by the name of its figures; `None` if it does not count them.
+pub type CountClients = Box<dyn Fn() -> Option<(&'static str, Traffic)> + Send + Sync>;
 
 /// The source of the figures.
 struct Source {
-    device: Arc<SharedDevice>,
+    drives: Vec<Drive>,
     clients: CountClients,
 }
 
@@ -39,13 +39,13 @@ impl Metrics {
     /// Serves the clients of `listener`. `notices` hears what the user is to know at once.
     pub fn start(
         listener: Listener,
-        device: Arc<SharedDevice>,
+        drives: Vec<Drive>,
         clients: CountClients,
         notices: Notices,
     ) -> Result<Metrics, Failure> {
         let listener = Arc::new(listener);
         let accepts = Arc::clone(&listener);
-        let source = Arc::new(Source { device, clients });
+        let source = Arc::new(Source { drives, clients });
         let clients = WaitingRoom::new(MOST_CLIENTS);
         let room = Arc::clone(&clients);
         let accepting = Builder::new()
@@ -59,7 +59,7 @@ impl Metrics {
     pub fn place(address: &Address) -> String {
         match address {
             Address::Unix(path) => format!("http://localhost/metrics (curl --unix-socket {})", path.display()),
-            Address::Loopback(address) => format!("http://{address}/metrics"),
+            Address::Tcp(address) => format!("http://{address}/metrics"),
         }
     }
 }
@@ -104,14 +104,8 @@ fn serve(socket: &Socket, source: &Source) -> io::Result<()> {
         request.extend_from_slice(&piece[..count]);
     }
     let answer = respond(&request, || {
-        let (counts, account) = (source.device.counts(), source.device.account());
-        match (counts, account) {
-            (Ok(counts), Ok(account)) => {
-                let seconds = source.device.now().seconds();
-                Ok(page(source.device.size_bytes(), seconds, &counts, &account, (source.clients)()))
-            }
-            (Err(error), _) | (_, Err(error)) => Err(error.to_string()),
-        }
+        let figures = source.drives.iter().map(DriveFigures::of).collect::<Result<Vec<_>, _>>();
+        figures.map(|figures| page(&figures, (source.clients)())).map_err(|error| error.to_string())
     });
     socket.write_all(&answer)
 }

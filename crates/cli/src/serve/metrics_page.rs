@@ -3,16 +3,40 @@
 use super::figures::Figures;
 use flashpath::device::Account;
 use flashpath::label::Tally;
-use flashpath::run::shared::{Counts, LATENCY_BOUNDS_NS, Request, RequestCounts};
+use flashpath::run::shared::{Counts, LATENCY_BOUNDS_NS, Request, RequestCounts, ServeError};
 use flashpath_nbd::Traffic;
+use flashpath_nvme::{Drive, Health};
 use std::fmt::{Display, Write};
 
-/// The text of the page.
-struct Page {
-    text: String,
+/// The figures of a device.
+pub struct DriveFigures {
+    size_bytes: u64,
+    seconds: f64,
+    counts: Counts,
+    account: Account,
+    health: Health,
 }
 
-impl Page {
+impl DriveFigures {
+    /// The figures of a device now.
+    pub fn of(drive: &Drive) -> Result<DriveFigures, ServeError> {
+        Ok(DriveFigures {
+            size_bytes: drive.size_bytes(),
+            seconds: drive.now().seconds(),
+            counts: drive.counts()?,
+            account: drive.account()?,
+            health: Health::of([drive].into_iter())?,
+        })
+    }
+}
+
+/// The text of the page.
+struct Page<'d> {
+    text: String,
+    drives: &'d [DriveFigures],
+}
+
+impl<'d> Page<'d> {
     fn family(&mut self, name: &str, kind: &str, help: &str) {
         self.line(format_args!("# HELP {name} {help}\n# TYPE {name} {kind}\n"));
     }
@@ -27,9 +51,27 @@ impl Page {
         self.line(format_args!("{end} {value}\n"));
     }
 
-    fn single(&mut self, name: &str, kind: &str, help: &str, value: impl Display) {
-        self.family(name, kind, help);
-        self.sample(name, &[], value);
+    /// A sample of the device of this position. Of several, each has its number as a label.
+    fn of_drive(&mut self, drive: usize, name: &str, labels: &[(&str, &dyn Display)], value: impl Display) {
+        let number = drive + 1;
+        let mut all: Vec<(&str, &dyn Display)> = labels.to_vec();
+        if self.drives.len() > 1 {
+            all.push(("namespace", &number));
+        }
+        self.sample(name, &all, value);
+    }
+
+    /// A family with one sample of each device, where it has one.
+    fn gauge<V: Display>(&mut self, name: &str, help: &str, value: impl Fn(&DriveFigures) -> Option<V>) {
+        if self.drives.iter().all(|drive| value(drive).is_none()) {
+            return;
+        }
+        self.family(name, "gauge", help);
+        for (number, drive) in self.drives.iter().enumerate() {
+            if let Some(value) = value(drive) {
+                self.of_drive(number, name, &[], value);
+            }
+        }
     }
 
     fn line(&mut self, text: std::fmt::Arguments<'_>) {
@@ -44,46 +86,67 @@ fn stations<'a>(account: &'a Account, all: &mut Vec<&'a Account>) {
     account.below.iter().for_each(|below| stations(below, all));
 }
 
-/// The page.
-pub fn page(size_bytes: u64, seconds: f64, counts: &Counts, account: &Account, clients: Option<Traffic>) -> String {
-    let mut page = Page { text: String::new() };
-    page.single("flashpath_size_bytes", "gauge", "Bytes of the served device.", size_bytes);
-    page.single("flashpath_uptime_seconds", "gauge", "Time since the device was opened.", seconds);
-    if let Some(factor) = Figures::of(account).write_amplification() {
-        let help = "Blocks stored by the media over blocks written by clients, since the device was opened.";
-        page.single("flashpath_write_amplification", "gauge", help, factor);
-    }
-    add_stations(&mut page, account);
-    add_requests(&mut page, counts);
-    if let Some(clients) = clients {
-        page.single("flashpath_nbd_clients", "gauge", "Connected clients.", clients.connected);
-        let name = "flashpath_nbd_clients_total";
-        page.family(name, "counter", "Clients, by fate.");
+/// The page of these devices.
+pub fn page(drives: &[DriveFigures], clients: Option<(&str, Traffic)>) -> String {
+    let mut page = Page { text: String::new(), drives };
+    page.gauge("flashpath_size_bytes", "Bytes of the served device.", |drive| Some(drive.size_bytes));
+    page.gauge("flashpath_uptime_seconds", "Time since the device was opened.", |drive| Some(drive.seconds));
+    let help = "Blocks stored by the media over blocks written by clients, since the device was opened.";
+    page.gauge("flashpath_write_amplification", help, |drive| Figures::of(&drive.account).write_amplification());
+    let help = "Bytes that clients wrote, since the device was opened.";
+    page.gauge("flashpath_host_written_bytes", help, |drive| Some(drive.health.host_written));
+    let help = "Bytes that the media stored or programmed, since the device was opened.";
+    page.gauge("flashpath_media_written_bytes", help, |drive| Some(drive.health.media_written));
+    let of_flash =
+        |value: fn(&Health) -> u64| move |drive: &DriveFigures| drive.health.has_flash.then(|| value(&drive.health));
+    let help = "Share of the endurance that is used, on average over the blocks of the flash.";
+    page.gauge("flashpath_used_endurance_percent", help, of_flash(|health| health.percent_used));
+    let help = "Erases of the most worn block, since the flash was new.";
+    page.gauge("flashpath_most_erases", help, of_flash(|health| health.most_erases.into()));
+    let help = "Erases of the least worn block, since the flash was new.";
+    page.gauge("flashpath_least_erases", help, of_flash(|health| health.least_erases.into()));
+    add_stations(&mut page);
+    add_requests(&mut page);
+    if let Some((what, clients)) = clients {
+        let name = format!("flashpath_{what}");
+        page.family(&name, "gauge", "Connected clients.");
+        page.sample(&name, &[], clients.connected);
+        let name = format!("{name}_total");
+        page.family(&name, "counter", "Clients, by fate.");
         for (fate, count) in
             [("accepted", clients.accepted), ("turned-away", clients.turned_away), ("broken", clients.broken)]
         {
-            page.sample(name, &[("fate", &fate)], count);
+            page.sample(&name, &[("fate", &fate)], count);
         }
     }
     page.text
 }
 
-fn add_stations(page: &mut Page, account: &Account) {
-    let mut all = Vec::new();
-    stations(account, &mut all);
-    let numbered = || all.iter().enumerate();
+/// The stations of all devices: the position of the device, and the number of the station in its path.
+fn all_stations(drives: &[DriveFigures]) -> Vec<(usize, usize, &Account)> {
+    let mut every = Vec::new();
+    for (drive, figures) in drives.iter().enumerate() {
+        let mut all = Vec::new();
+        stations(&figures.account, &mut all);
+        every.extend(all.into_iter().enumerate().map(|(number, station)| (drive, number, station)));
+    }
+    every
+}
+
+fn add_stations(page: &mut Page<'_>) {
+    let all = all_stations(page.drives);
     let mut family = |name, help, tally: fn(&Account) -> &Tally| {
         page.family(name, "counter", help);
-        for (number, station) in numbered() {
+        for (drive, number, station) in &all {
             for (label, blocks) in tally(station).entries() {
                 let labels: [(&str, &dyn Display); 5] = [
                     ("station", &station.station),
-                    ("number", &number),
+                    ("number", number),
                     ("cause", &label.cause.name()),
                     ("origin", &label.origin.name()),
                     ("content", &label.content.name()),
                 ];
-                page.sample(name, &labels, blocks);
+                page.of_drive(*drive, name, &labels, blocks);
             }
         }
     };
@@ -93,45 +156,48 @@ fn add_stations(page: &mut Page, account: &Account) {
     family("flashpath_blocks_total", help, |account| &account.sent);
     let name = "flashpath_read_blocks_total";
     page.family(name, "counter", "Blocks of 4 KiB read from a station.");
-    for (number, station) in numbered() {
-        page.sample(name, &[("station", &station.station), ("number", &number)], station.read_blocks);
+    for (drive, number, station) in &all {
+        page.of_drive(*drive, name, &[("station", &station.station), ("number", number)], station.read_blocks);
     }
     let name = "flashpath_events_total";
     page.family(name, "counter", "Other events of a station.");
-    for (number, station) in numbered() {
+    for (drive, number, station) in &all {
         for (event, count) in &station.events {
             let labels: [(&str, &dyn Display); 3] =
-                [("station", &station.station), ("number", &number), ("event", event)];
-            page.sample(name, &labels, *count);
+                [("station", &station.station), ("number", number), ("event", event)];
+            page.of_drive(*drive, name, &labels, *count);
         }
     }
     let name = "flashpath_warnings_total";
     page.family(name, "counter", "Warnings of a station, by kind.");
-    for (number, station) in numbered() {
+    for (drive, number, station) in &all {
         for (kind, count) in station.warnings.counts() {
             let labels: [(&str, &dyn Display); 3] =
-                [("station", &station.station), ("number", &number), ("kind", &kind)];
-            page.sample(name, &labels, count);
+                [("station", &station.station), ("number", number), ("kind", &kind)];
+            page.of_drive(*drive, name, &labels, count);
         }
     }
     let name = "flashpath_flash_operations_total";
     page.family(name, "counter", "Pages programmed and read by flash, and blocks erased.");
-    for (number, station) in numbered() {
+    for (drive, number, station) in &all {
         let Some(flash) = &station.flash else { continue };
         let operations = [("program", flash.programs), ("read", flash.read_pages), ("erase", flash.erased_blocks)];
         for (operation, count) in operations {
             let labels: [(&str, &dyn Display); 3] =
-                [("station", &station.station), ("number", &number), ("operation", &operation)];
-            page.sample(name, &labels, count);
+                [("station", &station.station), ("number", number), ("operation", &operation)];
+            page.of_drive(*drive, name, &labels, count);
         }
     }
 }
 
-fn add_requests(page: &mut Page, counts: &Counts) {
+fn add_requests(page: &mut Page<'_>) {
+    let drives = page.drives;
     let mut family = |name, help, value: fn(&RequestCounts) -> u64| {
         page.family(name, "counter", help);
-        for request in Request::ALL {
-            page.sample(name, &[("kind", &request.name())], value(counts.of(request)));
+        for (drive, figures) in drives.iter().enumerate() {
+            for request in Request::ALL {
+                page.of_drive(drive, name, &[("kind", &request.name())], value(figures.counts.of(request)));
+            }
         }
     };
     family("flashpath_requests_total", "Requests served.", |counts| counts.served);
@@ -139,15 +205,18 @@ fn add_requests(page: &mut Page, counts: &Counts) {
     family("flashpath_failed_requests_total", "Requests that the device failed.", |counts| counts.failed);
     let name = "flashpath_request_seconds";
     page.family(name, "histogram", "Latency of requests: by the timing model with --pace, else by the clock.");
-    for request in Request::ALL {
-        let (kind, latencies) = (request.name(), &counts.of(request).latencies);
-        let bounds = LATENCY_BOUNDS_NS.iter().map(|bound| (*bound as f64 / 1e9).to_string());
-        let mut below = 0;
-        for (bound, count) in bounds.chain(["+Inf".to_string()]).zip(latencies.counts) {
-            below += count;
-            page.sample("flashpath_request_seconds_bucket", &[("kind", &kind), ("le", &bound)], below);
+    for (drive, figures) in drives.iter().enumerate() {
+        for request in Request::ALL {
+            let (kind, latencies) = (request.name(), &figures.counts.of(request).latencies);
+            let bounds = LATENCY_BOUNDS_NS.iter().map(|bound| (*bound as f64 / 1e9).to_string());
+            let mut below = 0;
+            for (bound, count) in bounds.chain(["+Inf".to_string()]).zip(latencies.counts) {
+                below += count;
+                page.of_drive(drive, "flashpath_request_seconds_bucket", &[("kind", &kind), ("le", &bound)], below);
+            }
+            let sum = latencies.sum_ns as f64 / 1e9;
+            page.of_drive(drive, "flashpath_request_seconds_sum", &[("kind", &kind)], sum);
+            page.of_drive(drive, "flashpath_request_seconds_count", &[("kind", &kind)], below);
         }
-        page.sample("flashpath_request_seconds_sum", &[("kind", &kind)], latencies.sum_ns as f64 / 1e9);
-        page.sample("flashpath_request_seconds_count", &[("kind", &kind)], below);
     }
 }

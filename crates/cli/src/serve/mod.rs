@@ -1,9 +1,10 @@
-//! `flashpath serve`: a path as a disk for other programs.
+//! `flashpath serve`: a path as a disk for other programs, or several as an NVMe subsystem.
 //!
 //! | file | role |
 //! |---|---|
 //! | `mod` | the command line, start and shutdown |
-//! | `export` | the export over NBD or as a file |
+//! | `device` | opens the devices |
+//! | `export` | the export over NBD, as a file, or over NVMe/TCP |
 //! | `watch`, `figures` | the messages and figures on standard error |
 //! | `metrics`, `metrics_page` | the same for Prometheus |
 
@@ -21,32 +22,43 @@ use crate::resident::process::Process;
 use crate::resident::signals::Signals;
 use crate::resident::warnings::PrintedWarnings;
 use crate::resident::watch::Watch;
-use crate::resident::worker;
-use crate::resident::{cannot, clock, seconds};
-use export::Export;
-use flashpath::run::shared::{ServeError, SharedDevice, Sharing};
+use crate::resident::worker::Workers;
+use crate::resident::{cannot, seconds};
+use export::{Export, NvmeOptions};
+use flashpath::run::shared::{ServeError, ServedDevice, Sharing};
 use flashpath::units::human_size;
 use flashpath_nbd::{Address, Listener};
+use flashpath_nvme::Drive;
 use metrics::Metrics;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use watch::WatchedDevice;
+use watch::WatchedDevices;
 
 /// Serve a path as a disk for other programs, until an interrupt or SIGTERM
 #[derive(clap::Args)]
 #[command(group = clap::ArgGroup::new("export").required(true))]
 #[command(mut_arg("background", |option| option.help(BACKGROUND)))]
 pub struct Serve {
-    /// The path, from top to bottom
-    #[arg(value_name = "PATH")]
-    path: String,
+    /// The path, from top to bottom; several with --nvme
+    #[arg(value_name = "PATH", required = true)]
+    paths: Vec<String>,
     /// Export over NBD, on a Unix socket of this name or on this loopback port
     #[arg(long, value_name = "SOCKET|127.0.0.1:PORT", value_parser = address, group = "export")]
     nbd: Option<Address>,
     /// Export as one file, such as for losetup; DIR becomes a mount point, and is created if missing
     #[arg(long, value_name = "DIR/NAME", group = "export")]
     file: Option<PathBuf>,
+    /// Export over NVMe/TCP, each path a namespace (zns paths are zoned ones), on this loopback address or on a Unix socket of
+    /// this name
+    #[arg(long, value_name = "127.0.0.1:PORT|SOCKET", group = "export")]
+    nvme: Option<String>,
+    /// Let --nvme listen on any address: whoever reaches it may read and write, and nothing is encrypted
+    #[arg(long, conflicts_with_all = ["nbd", "file"])]
+    any_address: bool,
+    /// The qualified name of the NVMe subsystem; without it, one that follows from the address and the paths
+    #[arg(long, value_name = "NQN", conflicts_with_all = ["nbd", "file"])]
+    nqn: Option<String>,
     /// Delay answers to the completion times of the device's timing model
     #[arg(long)]
     pace: bool,
@@ -78,33 +90,68 @@ impl Serve {
     /// Serves until a signal or an unmount.
     pub fn run(self) -> Result<(), Failure> {
         let Some(signals) = self.process.begin()? else { return Ok(()) };
-        let device = device::open(&self.path, self.seed)?;
+        let nvme = self.nvme_address()?;
+        if let ([_, _, ..], None) = (&self.paths[..], &nvme) {
+            let help = "serve each path by a program of its own, or all with --nvme";
+            return Err(Failure::input("only --nvme exports several paths", Some(help.into())));
+        }
         let sharing = Sharing { read_only: self.read_only, paced: self.pace };
-        let device = SharedDevice::new(device, sharing, clock()).map_err(|error| cannot("serve the device", error))?;
-        let device = Arc::new(device);
+        let drives = device::open(&self.paths, nvme.is_some(), self.seed, sharing)?;
         // Warnings of opening are printed before the disk is ready: in the background they would be lost later.
         let warnings = Arc::new(PrintedWarnings::default());
-        warnings.print_new(&device.account()?);
-        // A read-only device gets no background work.
-        let worker_target = (!self.read_only).then(|| Arc::clone(&device));
-        let mut exit_notifier = ExitNotifier::default();
-        let served =
-            worker::run_with_workers(worker_target, || self.serve(&device, &warnings, &signals, &mut exit_notifier));
-        // Also after a failed start: the device's own changes are kept.
-        let closed = device.close().map_err(|error| cannot("close the device", error));
-        if let Ok(account) = device.account() {
-            warnings.print_new(&account);
+        for drive in &drives {
+            warnings.print_new(&drive.account()?);
         }
-        let ended = served.and(closed.map(|_| ()));
+        let mut exit_notifier = ExitNotifier::default();
+        let served = self.start_workers(&drives).and_then(|workers| {
+            let served = self.serve(&drives, nvme.as_ref(), &warnings, &signals, &mut exit_notifier);
+            drop(workers);
+            served
+        });
+        let mut ended = served;
+        for drive in &drives {
+            // Also after a failed start: the device's own changes are kept.
+            let closed = drive.close().map_err(|error| cannot("close the device", error));
+            if let Ok(account) = drive.account() {
+                warnings.print_new(&account);
+            }
+            ended = ended.and(closed.map(|_| ()));
+        }
         // The images are released before the exit status is sent.
-        drop(device);
+        drop(drives);
         exit_notifier.notify(&ended);
         ended
     }
 
+    /// The address of `--nvme`: of this machine alone, unless the user allows others.
+    fn nvme_address(&self) -> Result<Option<Address>, Failure> {
+        let Some(text) = &self.nvme else { return Ok(None) };
+        if self.any_address {
+            return Ok(Some(Address::read_any(text)?));
+        }
+        let is_open = matches!(Address::read_any(text), Ok(Address::Tcp(address)) if !address.ip().is_loopback());
+        if is_open {
+            let message = format!("{text} would be open to the network");
+            let help = "write 127.0.0.1:PORT; or add --any-address if everybody there may read and write";
+            return Err(Failure::input(message, Some(help.into())));
+        }
+        Ok(Some(Address::read(text)?))
+    }
+
+    /// Starts the background work of the devices of blocks; one for reading only gets none.
+    fn start_workers(&self, drives: &[Drive]) -> Result<Vec<Workers<ServedDevice>>, Failure> {
+        let works = drives.iter().filter(|_| !self.read_only).filter_map(|drive| match drive {
+            Drive::Blocks(device) => Some(Workers::start(Arc::clone(device))),
+            // A device of zones has no work of its own.
+            Drive::Zones(_) => None,
+        });
+        works.collect()
+    }
+
     fn serve(
         &self,
-        device: &Arc<SharedDevice>,
+        drives: &[Drive],
+        nvme: Option<&Address>,
         warnings: &Arc<PrintedWarnings>,
         signals: &Signals,
         exit_notifier: &mut ExitNotifier,
@@ -112,25 +159,34 @@ impl Serve {
         // Fail before the disk is ready.
         let metrics = self.metrics.as_ref().map(Listener::bind).transpose()?;
         let faults = Arc::new(Faults::new(signals.stopper()));
-        let export = match (&self.nbd, &self.file) {
-            (Some(address), _) => Export::nbd(address, Arc::clone(device), faults.notices("the NBD server"))?,
-            (_, Some(place)) => Export::file(place, Arc::clone(device), signals.stopper())?,
-            (None, None) => return Err(Failure::input("give --nbd or --file", None)),
+        let export = match (nvme, &self.nbd, &self.file, drives) {
+            (Some(address), ..) => {
+                let options = NvmeOptions { address, name: self.nqn.as_deref(), paths: &self.paths };
+                Export::nvme(&options, drives, faults.notices("the NVMe server"))?
+            }
+            (_, Some(address), _, [Drive::Blocks(device)]) => {
+                Export::nbd(address, Arc::clone(device), faults.notices("the NBD server"))?
+            }
+            (_, _, Some(place), [Drive::Blocks(device)]) => Export::file(place, Arc::clone(device), signals.stopper())?,
+            _ => return Err(Failure::input("give --nbd, --file or --nvme", None)),
         };
         if let Export::File(mounted, _) = &export {
             exit_notifier.listen(mounted.directory());
         }
-        let size = human_size(device.size_bytes() as f64);
-        let mut ready = format!("serving {} ({size}) at {}\n", self.path, export.place());
+        let sizes = drives.iter().zip(&self.paths);
+        let each = sizes.map(|(drive, path)| format!("{path} ({})", human_size(drive.size_bytes() as f64)));
+        let mut ready = format!("serving {} at {}\n", each.collect::<Vec<_>>().join(", "), export.place());
         let metrics = match metrics {
             Some(listener) => {
                 ready.push_str(&format!("metrics at {}\n", Metrics::place(listener.address())));
-                Some(Metrics::start(listener, Arc::clone(device), export.count_clients(), faults.notices("--metrics"))?)
+                let notices = faults.notices("--metrics");
+                Some(Metrics::start(listener, drives.to_vec(), export.count_clients(), notices)?)
             }
             None => None,
         };
-        let watched = WatchedDevice::new(Arc::clone(device), Arc::clone(warnings));
-        let watch = Watch::start(watched, device.news(), self.stats)?;
+        let watched = WatchedDevices::new(drives.to_vec(), Arc::clone(warnings));
+        let news = drives.first().map(Drive::news).unwrap_or_default();
+        let watch = Watch::start(watched, news, self.stats)?;
         let waited = self.process.wait(&ready, signals);
         let ended = export.end(signals);
         exit_notifier.close();

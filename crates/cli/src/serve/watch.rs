@@ -1,42 +1,58 @@
-//! The figures and failures of a served device, for standard error.
+//! The figures and failures of served devices, for standard error.
 
 use super::figures::{Figures, by_content};
 use crate::resident::warnings::PrintedWarnings;
 use crate::resident::watch::Watched;
-use flashpath::run::shared::{Counts, Request, SharedDevice};
+use flashpath::run::shared::{Counts, Request};
+use flashpath_nvme::Drive;
 use std::sync::Arc;
 
 /// A served device, and the state of its last report.
-pub struct WatchedDevice {
-    device: Arc<SharedDevice>,
+struct Reported {
+    drive: Drive,
     last: Counts,
     /// The number of failures reported so far.
     failed: u64,
+}
+
+/// The served devices.
+pub struct WatchedDevices {
+    devices: Vec<Reported>,
     warnings: Arc<PrintedWarnings>,
 }
 
-impl WatchedDevice {
-    /// A device of which only `warnings` have been reported.
-    pub fn new(device: Arc<SharedDevice>, warnings: Arc<PrintedWarnings>) -> WatchedDevice {
-        WatchedDevice { device, last: Counts::default(), failed: 0, warnings }
+impl WatchedDevices {
+    /// Devices of which only `warnings` have been reported.
+    pub fn new(drives: Vec<Drive>, warnings: Arc<PrintedWarnings>) -> WatchedDevices {
+        let reported = |drive| Reported { drive, last: Counts::default(), failed: 0 };
+        WatchedDevices { devices: drives.into_iter().map(reported).collect(), warnings }
     }
 }
 
-impl Watched for WatchedDevice {
+impl Watched for WatchedDevices {
     fn figures(&mut self, seconds: f64) -> Option<String> {
-        let counts = self.device.counts().ok()?;
-        let account = Figures::of(&self.device.account().ok()?);
-        let line = figures_line(&self.last, &counts, &account, seconds);
-        self.last = counts;
-        Some(line + &self.warnings.summary())
+        let several = self.devices.len() > 1;
+        let mut lines = Vec::new();
+        for (number, device) in (1..).zip(&mut self.devices) {
+            let counts = device.drive.counts().ok()?;
+            let account = Figures::of(&device.drive.account().ok()?);
+            let line = figures_line(&device.last, &counts, &account, seconds);
+            lines.push(if several { format!("namespace {number}: {line}") } else { line });
+            device.last = counts;
+        }
+        Some(lines.join(" | ") + &self.warnings.summary())
     }
 
     fn failures(&mut self) -> Vec<String> {
-        let (Ok(counts), Ok(account)) = (self.device.counts(), self.device.account()) else { return Vec::new() };
-        let failed = counts.failed_in_all();
-        let new = failed - std::mem::replace(&mut self.failed, failed);
-        let failures = (new > 0).then(|| format!("{new} requests failed: {}", counts.last_error.unwrap_or_default()));
-        self.warnings.take_new(&account).into_iter().chain(failures).collect()
+        let mut all = Vec::new();
+        for device in &mut self.devices {
+            let (Ok(counts), Ok(account)) = (device.drive.counts(), device.drive.account()) else { continue };
+            let failed = counts.failed_in_all();
+            let new = failed - std::mem::replace(&mut device.failed, failed);
+            all.extend(self.warnings.take_new(&account));
+            all.extend((new > 0).then(|| format!("{new} requests failed: {}", counts.last_error.unwrap_or_default())));
+        }
+        all
     }
 }
 

@@ -21,7 +21,7 @@ const LEFT: u8 = 4;
 const OPERATIONAL: u8 = 8;
 const USAGE: u8 = 16;
 
-/// Make an empty volume on images
+/// Make an empty volume on images, or the image of a zoned drive
 #[derive(clap::Args)]
 pub struct Mkfs {
     /// The path, from top to bottom, with an image= for every device
@@ -43,7 +43,7 @@ pub struct Mkfs {
 impl Mkfs {
     /// Makes it, and says what it is.
     pub fn run(self) -> Result<(), Failure> {
-        let path = Path::read(&self.path)?;
+        let path = Path::read_drive(&self.path)?;
         let seed = self.seed.map_or_else(drawn_seed, Ok)?;
         if self.owner.is_some() && path.volume_settings().is_none() {
             let message = format!(
@@ -62,6 +62,9 @@ impl Mkfs {
         })?;
         if path.volume_settings().is_some() {
             return crate::print(&format!("{}: an empty volume\n", path.text));
+        }
+        if path.is_zoned_drive() {
+            return crate::print(&format!("{}: an empty drive of zones\n", path.text));
         }
         let survey = survey_volume(&path)?;
         crate::print(&summary(&survey))

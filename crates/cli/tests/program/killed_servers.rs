@@ -13,8 +13,8 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-const BLOCK: usize = 4096;
-const BLOCKS: u64 = 2048;
+pub const BLOCK: usize = 4096;
+pub const BLOCKS: u64 = 2048;
 /// Writing connections. Each has its own blocks, so that the order of writes is known.
 const WRITERS: u64 = 3;
 /// The longest request, in blocks: more than a server takes in one piece.
@@ -22,23 +22,23 @@ const LONGEST: u64 = 150;
 
 /// The versions of a block. They are numbered over all blocks; 0 is the initial content.
 #[derive(Clone, Default)]
-struct Versions {
+pub struct Versions {
     /// The oldest allowed version.
-    durable: u64,
+    pub durable: u64,
     /// The latest answered version.
-    answered: u64,
+    pub answered: u64,
     /// The versions requested since the durable one; true for zeros.
-    asked: Vec<(u64, bool)>,
+    pub asked: Vec<(u64, bool)>,
 }
 
 /// The versions of all blocks.
-struct Oracle {
-    blocks: Vec<Versions>,
-    version: u64,
+pub struct Oracle {
+    pub blocks: Vec<Versions>,
+    pub version: u64,
 }
 
 /// The content of a version of a block.
-fn content(block: u64, version: u64, is_zero: bool) -> Vec<u8> {
+pub fn content(block: u64, version: u64, is_zero: bool) -> Vec<u8> {
     if is_zero || version == 0 {
         return vec![0; BLOCK];
     }
@@ -47,27 +47,27 @@ fn content(block: u64, version: u64, is_zero: bool) -> Vec<u8> {
 }
 
 impl Oracle {
-    fn new() -> Oracle {
+    pub fn new() -> Oracle {
         Oracle { blocks: vec![Versions::default(); BLOCKS as usize], version: 0 }
     }
 
     /// The answered versions, which become durable with the answer of a later flush.
-    fn answered(&self) -> Vec<u64> {
+    pub fn answered(&self) -> Vec<u64> {
         self.blocks.iter().map(|known| known.answered).collect()
     }
 
-    fn flushed(&mut self, answered: &[u64]) {
+    pub fn flushed(&mut self, answered: &[u64]) {
         for (known, answered) in self.blocks.iter_mut().zip(answered) {
             known.durable = known.durable.max(*answered);
         }
     }
 
-    /// Checks the blocks after the kill, and takes them as durable from now on. Returns the number of blocks newer than
-    /// required.
-    fn check(&mut self, client: &mut Client, context: &str) -> u64 {
+    /// Checks the blocks after the kill, as `read` reads them, and takes them as durable from now on. Returns the number of blocks
+    /// newer than required.
+    pub fn check(&mut self, read: &mut dyn FnMut(u64, u64) -> Vec<u8>, context: &str) -> u64 {
         let mut newer = 0;
-        for first in (0..BLOCKS).step_by(256) {
-            let bytes = client.read(first * BLOCK as u64, 256 * BLOCK);
+        for first in (0..BLOCKS).step_by(64) {
+            let bytes = read(first, 64);
             for (block, found) in (first..).zip(bytes.chunks(BLOCK)) {
                 let known = &mut self.blocks[block as usize];
                 let durable = known.durable;
@@ -185,7 +185,9 @@ fn kill_again_and_again(bench: &Bench, name: &'static str, path: &str) {
         answers_in_all += answers.into_inner();
         let again = Served::nbd(bench, path, &[]);
         let oracle = oracle.get_mut().unwrap();
-        newer += oracle.check(&mut Client::connect(&socket), &format!("{path}, seed {seed}"));
+        let mut client = Client::connect(&socket);
+        let mut read = |first: u64, blocks: u64| client.read(first * BLOCK as u64, blocks as usize * BLOCK);
+        newer += oracle.check(&mut read, &format!("{path}, seed {seed}"));
         drop(again);
     }
     campaign.end(&format!("{answers_in_all} answers, {newer} blocks newer than they had to be"));

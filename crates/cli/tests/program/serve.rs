@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 /// The time limit for servers and clients.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(20);
+/// The name of served NVMe subsystems.
+pub const NVME_NAME: &str = "nqn.2026-01.org.example:drive";
 
 /// `flashpath serve`, `mount` or `monitor`, in the foreground.
 pub struct Served {
@@ -23,6 +25,11 @@ impl Served {
     /// Serves over NBD, on the socket `s` in the bench's directory.
     pub fn nbd(bench: &Bench, path: &str, more: &[&str]) -> Served {
         Self::start(bench, &[&["serve", path, "--nbd", "s"], more].concat(), None)
+    }
+
+    /// Serves over NVMe/TCP, on the socket `s` in the bench's directory, as the subsystem [`NVME_NAME`].
+    pub fn nvme(bench: &Bench, paths: &[&str], more: &[&str]) -> Served {
+        Self::start(bench, &[&["serve"], paths, &["--nvme", "./s", "--nqn", NVME_NAME], more].concat(), None)
     }
 
     /// Serves as the file `m/disk` in the bench's directory.
