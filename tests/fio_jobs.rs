@@ -478,7 +478,7 @@ fn a_job_with_zones_runs_on_a_zoned_drive_with_every_read_checked() {
         assert_eq!(written > 0, rw != "randread", "{rw}");
         assert!(!rw.ends_with("write") || result.flash.erased_blocks > 0, "{rw}: zones are written again");
     }
-    let error = run_on(drive, "[a]\nrw=randwrite\n", RunOptions::default()).err().expect("no order");
+    let error = run_on(drive, "[a]\nrw=randwrite\n", RunOptions::default()).expect_err("no order");
     let help = match &error {
         RunError::Input(InputFault::Refused { help, .. }) => help.clone().unwrap_or_default(),
         other => panic!("{other}"),
