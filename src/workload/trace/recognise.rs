@@ -26,7 +26,7 @@ pub(super) fn recognise(
     let begins_as = |format: &&Format| match &format.records {
         Records::Parquet => head.starts_with(columnar::MAGIC),
         Records::Binary { begins, .. } => begins(head),
-        Records::Lines(_) | Records::Refused { .. } => false,
+        Records::Lines(_) | Records::Described | Records::Refused { .. } => false,
     };
     if let Some(format) = formats.iter().find(begins_as) {
         return Ok((format, Vec::new()));
@@ -36,7 +36,7 @@ pub(super) fn recognise(
     }
     let is_refused = |format: &&Format| match &format.records {
         Records::Refused { begins, .. } => begins(head),
-        Records::Lines(_) | Records::Binary { .. } | Records::Parquet => false,
+        Records::Lines(_) | Records::Described | Records::Binary { .. } | Records::Parquet => false,
     };
     if let Some(format) = formats.iter().find(is_refused) {
         return Ok((format, Vec::new()));
@@ -56,7 +56,7 @@ pub(super) fn earliest_stage(format: &Format, head: &[u8], is_whole: bool) -> Op
             lines.earliest_stage()
         }
         Records::Binary { earliest_stage, .. } => earliest_stage(head),
-        Records::Parquet | Records::Refused { .. } => None,
+        Records::Described | Records::Parquet | Records::Refused { .. } => None,
     }
 }
 
@@ -82,7 +82,7 @@ fn first_lines(head: &[u8], is_whole: bool) -> Vec<&[u8]> {
 fn recognise_text(formats: &'static [Format], lines: &[&[u8]], stage: Stage) -> Option<(&'static Format, Vec<String>)> {
     let scores = formats.iter().filter(|format| !format.by_name_alone).filter_map(|format| match &format.records {
         Records::Lines(open) => Some((format, score(&mut *open(stage), lines))),
-        Records::Binary { .. } | Records::Parquet | Records::Refused { .. } => None,
+        Records::Described | Records::Binary { .. } | Records::Parquet | Records::Refused { .. } => None,
     });
     let scores: Vec<(&Format, usize)> = scores.collect();
     let best = scores.iter().map(|(_, score)| *score).max().filter(|best| *best > 0 && 2 * best >= lines.len())?;
@@ -121,7 +121,8 @@ fn why_unknown(formats: &[Format], head: &[u8]) -> String {
     let line = head.split(|byte| *byte == b'\n').find(|line| !line.trim_ascii().is_empty()).unwrap_or(head);
     let excerpt = line[..line.len().min(EXCERPT_BYTES)].escape_ascii();
     format!(
-        "unknown format. Tried: {}. It begins with `{excerpt}`; if it is one of these, name the format",
+        "unknown format. Tried: {}. It begins with `{excerpt}`; if it is one of these, name the format; any text of \
+         lines is read by its columns, as in time=1,op=3,offset=4,size=5",
         names.join(", ")
     )
 }
