@@ -223,7 +223,9 @@ mod tests {
 
     #[test]
     fn the_program_of_bpftrace_is_told_by_its_header() {
-        assert!(is_of_bpftrace(b"Attached 4 probes\nTIME(ms)     DISK    COMM   PID    LAT(ms)\n611 nvme0n1 bash 4179 10\n"));
+        assert!(is_of_bpftrace(
+            b"Attached 4 probes\nTIME(ms)     DISK    COMM   PID    LAT(ms)\n611 nvme0n1 bash 4179 10\n"
+        ));
         assert!(!is_of_bpftrace(samples::BIOSNOOP));
     }
 }

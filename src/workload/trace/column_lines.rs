@@ -13,13 +13,8 @@ use std::collections::BTreeMap;
 const MOST_NAMES: usize = 20;
 const LONGEST_NAME: usize = 64;
 /// The delimiters that are tried, in this order.
-const TRIED: [Delimiter; 5] = [
-    Delimiter::Byte(b','),
-    Delimiter::Byte(b'\t'),
-    Delimiter::Byte(b';'),
-    Delimiter::Byte(b'|'),
-    Delimiter::Blanks,
-];
+const TRIED: [Delimiter; 5] =
+    [Delimiter::Byte(b','), Delimiter::Byte(b'\t'), Delimiter::Byte(b';'), Delimiter::Byte(b'|'), Delimiter::Blanks];
 
 /// The usual words of operations, in lower case.
 const WORDS: [(&[u8], Action); 19] = [
@@ -125,30 +120,33 @@ impl ColumnLines {
         if lines.columns.all().any(|column| matches!(column, Column::Named(_))) {
             lines.header_lines = lines.header_lines.or(Some(1));
         } else {
-            lines.places = lines.places_in(&[]).ok();
+            lines.places = lines.places_in(&[]);
         }
         lines
     }
 
-    /// The places of the columns in a header with these names, or the first column that is missing.
-    fn places_in(&self, names: &[&[u8]]) -> Result<Places, &Column> {
-        let mut count = 0;
-        let mut place = |column| {
-            let found = match column {
-                Column::Number(number) => Some(*number),
-                Column::Named(name) => names.iter().position(|known| known.eq_ignore_ascii_case(name.as_bytes())),
-            };
-            count = count.max(found.map_or(0, |found| found + 1));
-            found.ok_or(column)
+    /// The places of the columns in a header with these names; `None` if one is missing.
+    fn places_in(&self, names: &[&[u8]]) -> Option<Places> {
+        let place = |column: &Column| match column {
+            Column::Number(number) => Some(*number),
+            Column::Named(name) => names.iter().position(|known| known.eq_ignore_ascii_case(name.as_bytes())),
         };
         let columns = &self.columns;
-        let time = columns.time.as_ref().map(&mut place).transpose()?;
-        let op = if let Source::Column(column) = &columns.op { Some(place(column)?) } else { None };
-        let offset = place(&columns.offset)?;
-        let size = if let Source::Column(column) = &columns.size { Some(place(column)?) } else { None };
-        let device = columns.device.as_ref().map(&mut place).transpose()?;
-        let stream = columns.stream.as_ref().map(&mut place).transpose()?;
-        Ok(Places { time, op, offset, size, device, stream, count })
+        let optional = |column: Option<&Column>| column.map_or(Some(None), |column| place(column).map(Some));
+        let op = if let Source::Column(column) = &columns.op { Some(column) } else { None };
+        let size = if let Source::Column(column) = &columns.size { Some(column) } else { None };
+        let mut places = Places {
+            time: optional(columns.time.as_ref())?,
+            op: optional(op)?,
+            offset: place(&columns.offset)?,
+            size: optional(size)?,
+            device: optional(columns.device.as_ref())?,
+            stream: optional(columns.stream.as_ref())?,
+            count: 0,
+        };
+        let all = [places.time, places.op, Some(places.offset), places.size, places.device, places.stream];
+        places.count = all.into_iter().flatten().max().map_or(0, |last| last + 1);
+        Some(places)
     }
 
     /// Takes the names of the columns from the last line of a header.
@@ -158,7 +156,7 @@ impl ColumnLines {
         let delimiters = self.delimiter.map_or(TRIED.to_vec(), |delimiter| vec![delimiter]);
         for delimiter in delimiters {
             let names: Vec<&[u8]> = fields(line, delimiter).collect();
-            if let Ok(places) = self.places_in(&names) {
+            if let Some(places) = self.places_in(&names) {
                 (self.places, self.delimiter) = (Some(places), Some(delimiter));
                 return Ok(());
             }
@@ -321,7 +319,9 @@ impl LineParser for ColumnLines {
         let mut notes = Vec::new();
         if self.places.is_none() && !self.names.is_empty() {
             let named = self.columns.all().filter_map(|column| match column {
-                Column::Named(name) if !self.names.iter().any(|known| known.eq_ignore_ascii_case(name)) => Some(&**name),
+                Column::Named(name) if !self.names.iter().any(|known| known.eq_ignore_ascii_case(name)) => {
+                    Some(&**name)
+                }
                 _ => None,
             });
             let missing: Vec<&str> = named.collect();
@@ -377,7 +377,11 @@ mod tests {
         let columns = "time=1,op=3,offset=4,size=5,unit=sector,device=2";
         for delimiter in [",", ", ", "\t", ";", "|", " ", "   "] {
             let text = String::from_utf8(samples::COLUMNS.to_vec()).unwrap().replace(',', delimiter);
-            for text in [text.clone(), text.replace('\n', "\r\n"), format!("a{delimiter}b{delimiter}c{delimiter}d{delimiter}e\n{text}")] {
+            for text in [
+                text.clone(),
+                text.replace('\n', "\r\n"),
+                format!("a{delimiter}b{delimiter}c{delimiter}d{delimiter}e\n{text}"),
+            ] {
                 assert_eq!(read(text.as_bytes(), columns), (Ok(expected()), Vec::new()), "{text}");
             }
         }
@@ -389,7 +393,9 @@ mod tests {
     #[test]
     fn columns_are_named_by_the_last_line_of_the_header() {
         let columns = "time=TIME,time-unit=s,op=type,offset=lba,size=n,unit=sector,device=disk";
-        for header in ["Time,disk,Type,LBA,n\n", "#time,disk,type,lba,n\n", "\"time\",\"disk\",\"type\",\"lba\",\"n\"\n"] {
+        for header in
+            ["Time,disk,Type,LBA,n\n", "#time,disk,type,lba,n\n", "\"time\",\"disk\",\"type\",\"lba\",\"n\"\n"]
+        {
             let text = [header.as_bytes(), samples::COLUMNS].concat();
             assert_eq!(read(&text, columns), (Ok(expected()), Vec::new()), "{header}");
         }
@@ -409,9 +415,13 @@ mod tests {
         assert_eq!(first("7 W 0x10 3", "op=2,offset=3,size=4,unit=4K"), (65536, 12288));
         assert_eq!(first("7 W 16 513", "op=2,offset=3,offset-unit=sector,size=4"), (8192, 513));
         assert_eq!(first("16", "op=write,offset=1,size=16K,unit=16K"), (262_144, 16384));
-        for (unit, text, span) in
-            [("s", "1.5", 1_500_000_000), ("ms", "1.5", 1_500_000), ("us", "7", 7000), ("100ns", "3", 300), ("ns", "3", 3)]
-        {
+        for (unit, text, span) in [
+            ("s", "1.5", 1_500_000_000),
+            ("ms", "1.5", 1_500_000),
+            ("us", "7", 7000),
+            ("100ns", "3", 300),
+            ("ns", "3", 3),
+        ] {
             let text = format!("0,W,0,1\n{text},W,0,1\n");
             let (found, _) = read(text.as_bytes(), &format!("time=1,time-unit={unit},op=2,offset=3,size=4"));
             assert_eq!(found.unwrap()[1].time_ns, span, "{unit}");
@@ -426,12 +436,18 @@ mod tests {
             found.iter().map(|operation| operation.action).collect::<Vec<_>>()
         };
         use Action::{Discard, Flush, Read, Write};
-        assert_eq!(actions("R w READ Write TRIM flush WS RA", ""), [Read, Write, Read, Write, Discard, Flush, Write, Read]);
+        assert_eq!(
+            actions("R w READ Write TRIM flush WS RA", ""),
+            [Read, Write, Read, Write, Discard, Flush, Write, Read]
+        );
         assert_eq!(actions("0 1 r", ",read=0,write=1"), [Read, Write, Read]);
         assert_eq!(actions("28 2A 88 r", ",read=28:88,write=2a:r"), [Read, Write, Read, Write]);
         let (found, told) = read(b"W,0,1\n7,0,1\n7,0,1\nx,0,1\n", "op=1,offset=2,size=3");
         assert_eq!(found.unwrap().len(), 1);
-        assert!(told[0].contains("not known: 7 (2), x (1); name them in the columns, as in read=0,write=1"), "{told:?}");
+        assert!(
+            told[0].contains("not known: 7 (2), x (1); name them in the columns, as in read=0,write=1"),
+            "{told:?}"
+        );
         assert!(told[1].contains("line 2: the operation is no known word"), "{told:?}");
     }
 

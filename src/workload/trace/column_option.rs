@@ -133,7 +133,8 @@ impl Columns {
     pub fn parse(text: &str) -> Result<Columns, String> {
         let mut pairs: Vec<(&str, &str)> = Vec::new();
         for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
-            let (key, value) = part.split_once('=').ok_or_else(|| format!("{part}: expected KEY=VALUE, as in time=1"))?;
+            let (key, value) =
+                part.split_once('=').ok_or_else(|| format!("{part}: expected KEY=VALUE, as in time=1"))?;
             if value.is_empty() {
                 return Err(format!("{key}: the value after = is missing"));
             }
@@ -148,8 +149,9 @@ impl Columns {
             taken += usize::from(found.is_some());
             found
         };
-        let required =
-            |key, value: Option<_>| value.ok_or_else(|| format!("{key}= is missing: time=1,op=2,offset=3,size=4 is whole"));
+        let required = |key, value: Option<_>| {
+            value.ok_or_else(|| format!("{key}= is missing: time=1,op=2,offset=3,size=4 is whole"))
+        };
         let both = get("unit").map(|value| unit("unit", value)).transpose()?.unwrap_or(1);
         let unit_of = |key, value: Option<&str>| value.map(|value| unit(key, value)).transpose();
         let optional = |key, value: Option<&str>| value.map(|value| column(key, value)).transpose();
@@ -266,7 +268,8 @@ mod tests {
         assert_eq!((columns.offset_unit_bytes, columns.size_unit_bytes), (512, 1));
         assert_eq!((columns.delimiter, columns.header), (Some(Delimiter::Byte(b'\t')), Some(2)));
 
-        let columns = Columns::parse("time=1,time-unit=100ns,op=2,read=28:88,write=2A,offset=3,size=4,stream=5").unwrap();
+        let columns =
+            Columns::parse("time=1,time-unit=100ns,op=2,read=28:88,write=2A,offset=3,size=4,stream=5").unwrap();
         assert_eq!(columns.time_unit.places, 2);
         let words: Vec<(&[u8], Action)> = columns.words.iter().map(|(word, action)| (&word[..], *action)).collect();
         assert_eq!(words, [(&b"28"[..], Action::Read), (b"88", Action::Read), (b"2a", Action::Write)]);

@@ -180,9 +180,11 @@ impl RecordReader for LogWritesReader {
     fn notes(&self) -> Vec<String> {
         match self.header {
             Some(Header { entries: 0, .. }) => {
-                vec!["the header counts no entries: it is written at a mark (`dmsetup message DEVICE 0 mark NAME`), at \
+                vec![
+                    "the header counts no entries: it is written at a mark (`dmsetup message DEVICE 0 mark NAME`), at \
                       a write with forced unit access, and when the target is removed"
-                    .to_string()]
+                        .to_string(),
+                ]
             }
             Some(_) => vec!["the log has writes, discards and flushes, and no reads and no times".to_string()],
             None => Vec::new(),

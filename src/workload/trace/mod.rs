@@ -8,7 +8,7 @@
 //! | `format`, `table` | a format, and the table of formats: [`Format`], [`FORMATS`] |
 //! | `records`, `lines` | the interfaces of the formats: records, and a parser of one line |
 //! | `intake` | common to all formats: times, devices, rejections |
-//! | `captured`, `comma_separated`, `columns`, `blkparse`, `ftrace`, `nvme`, `biosnoop`, `iolog`, `strace` | the text formats |
+//! | `captured`, `comma_separated`, `columns`, `blkparse`, `ftrace`, `nvme`, `biosnoop`, `iolog`, `strace`, `thesios`, `tectonic` | the text formats |
 //! | `column_option`, `column_lines` | any text, by the columns that the user describes: [`Columns`] |
 //! | `event_line`, `block_line`, `rwbs`, `stage` | what the formats of the kernel's block layer have in common |
 //! | `vscsi`, `blktrace`, `lcs`, `log_writes`, `columnar` | the binary formats |
@@ -61,6 +61,8 @@ mod strace_call;
 mod strace_files;
 mod summary;
 mod table;
+mod tectonic;
+mod thesios;
 mod vscsi;
 mod writer;
 

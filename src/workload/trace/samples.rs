@@ -84,6 +84,21 @@ pub const BIOSNOOP_C: &[u8] = b"TIME(s)     COMM           PID     DISK    T    
 0.002004    kworker/0:1H   99      xvda1   FF   0          0         0.000   0.500
 0.003004    fstrim         7       xvda1   DS   0          1048576   0.000   0.500
 ";
+pub const THESIOS: &[u8] = b"filename,file_offset,application,c_time,io_zone,redundancy_type,op_type,service_class,from_flash_cache,cache_hit,request_io_size_bytes,disk_io_size_bytes,response_io_size_bytes,start_time,disk_time,simulated_disk_start_time,simulated_latency
+1f2e,8192,spanner,1705000000,WARM,REPLICATED,WRITE,LATENCY_SENSITIVE,0,-1,4096,0,0,1705276800.5,0,0,0.0004
+77aa,1048576,9c0d,1704000000,COLD,ERASURE_CODED,READ,OTHER,0,0,513,4096,513,1705276800.5015,0.004,1705276800.502,0.005
+1f2e,0,spanner,1705000000,WARM,REPLICATED,READ,OTHER,0,1,4096,0,4096,1705276800.6,0,0,0.0001
+";
+pub const TECTONIC: &[u8] =
+    b"# block_id io_offset io_size op_time op_name user_namespace user_name rs_shard_id op_count host_name
+2147 4096 131072 1570000000.25 2 1 40 0 1 900
+99 0 513 1570000000.5 4 1 40 0 1
+2147 8192 4096 1570000000.5 5 1 40 0
+";
+pub const CACHELIB: &[u8] = b"key,op,size,op_count,key_size
+1668757755,SET,82,1,40
+1668757755,GET,0,1,40
+";
 /// A text that is read by the columns `time=1,op=3,offset=4,size=5,unit=sector,device=2`, and not recognised.
 pub const COLUMNS: &[u8] = b"10.5,sda,W,8,16
 10.5005,sdb,R,1,1
@@ -280,7 +295,7 @@ pub fn blktrace(version: u8, big_endian: bool) -> Vec<u8> {
 
 /// Every sample, by the name of its format.
 pub fn all() -> Vec<(&'static str, Vec<u8>)> {
-    let text: [(&str, &[u8]); 23] = [
+    let text: [(&str, &[u8]); 26] = [
         ("captured", CAPTURED),
         ("operations", OPERATIONS),
         ("msr", MSR),
@@ -304,6 +319,9 @@ pub fn all() -> Vec<(&'static str, Vec<u8>)> {
         ("midas", MIDAS),
         ("strace", STRACE),
         ("filebench", FILEBENCH),
+        ("thesios", THESIOS),
+        ("tectonic", TECTONIC),
+        ("cachelib", CACHELIB),
     ];
     let mut all: Vec<_> = text.into_iter().map(|(name, bytes)| (name, bytes.to_vec())).collect();
     all.push(("vscsi", vscsi()));

@@ -14,6 +14,8 @@ use super::log_writes::{self, LogWritesReader};
 use super::nvme::Nvme;
 use super::recognise;
 use super::strace::Strace;
+use super::tectonic::{self, Tectonic};
+use super::thesios::Thesios;
 use super::vscsi::{self, VscsiReader};
 
 /// The format of texts with columns that the user describes.
@@ -82,6 +84,10 @@ pub static FORMATS: &[Format] = &[
     Format::lines::<Midas>("midas"),
     // File calls of `strace -f -ttt -yy`: every file is a device.
     Format::lines::<Strace>("strace"),
+    // Google's Thesios (ASPLOS'24): every file is a device.
+    Format::lines::<Thesios>("thesios"),
+    // Meta's Tectonic (FAST'24): every block of the cluster is a device.
+    Format::lines::<Tectonic>("tectonic"),
     // Any lines of text, by the columns that the user describes.
     COLUMNS,
     Format::refused(
@@ -94,6 +100,12 @@ pub static FORMATS: &[Format] = &[
         "biosnoop-bt",
         biosnoop::is_of_bpftrace,
         "the output of bpftrace's biosnoop has no addresses. Record with bcc's program of this name (biosnoop-bpfcc)",
+    ),
+    Format::refused(
+        "cachelib",
+        tectonic::is_of_keys,
+        "a trace of a cache's keys (CacheLib) has no addresses on a drive: where an object is written depends on the \
+         cache. Record the requests of the cache's drive",
     ),
     Format::refused(
         "filebench",
