@@ -150,11 +150,6 @@ impl LineParser for Biosnoop {
     }
 }
 
-/// True for the output of bpftrace's program of the same name, which has no addresses.
-pub(super) fn is_of_bpftrace(head: &[u8]) -> bool {
-    head.split(|byte| *byte == b'\n').take(4).any(|line| line.starts_with(b"TIME(ms)") && line.ends_with(b"LAT(ms)"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::samples;
@@ -219,13 +214,5 @@ mod tests {
         ] {
             assert!(Biosnoop::default().parse(wrong.as_bytes()).is_err(), "{wrong}");
         }
-    }
-
-    #[test]
-    fn the_program_of_bpftrace_is_told_by_its_header() {
-        assert!(is_of_bpftrace(
-            b"Attached 4 probes\nTIME(ms)     DISK    COMM   PID    LAT(ms)\n611 nvme0n1 bash 4179 10\n"
-        ));
-        assert!(!is_of_bpftrace(samples::BIOSNOOP));
     }
 }

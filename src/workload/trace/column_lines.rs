@@ -1,44 +1,18 @@
 //! Lines of a text whose columns the user describes.
 
-use super::column_option::{Column, Columns, Delimiter, Source};
-use super::fields::{Reason, decimal, extent, hexadecimal, number, take_word};
+use super::column_option::{Column, Columns, Source};
+use super::delimited::{Delimiter, fields};
+use super::fields::{Reason, decimal, extent, hexadecimal, number};
 use super::intake::Request;
 use super::lines::LineParser;
 use super::numbering::Numbering;
-use super::rwbs::Letters;
+use super::operation_words::action_of;
 use crate::workload::Action;
 use std::collections::BTreeMap;
 
 /// The number of unknown words, or of names in a header, that are kept for messages.
 const MOST_NAMES: usize = 20;
 const LONGEST_NAME: usize = 64;
-/// The delimiters that are tried, in this order.
-const TRIED: [Delimiter; 5] =
-    [Delimiter::Byte(b','), Delimiter::Byte(b'\t'), Delimiter::Byte(b';'), Delimiter::Byte(b'|'), Delimiter::Blanks];
-
-/// The usual words of operations, in lower case.
-const WORDS: [(&[u8], Action); 19] = [
-    (b"r", Action::Read),
-    (b"read", Action::Read),
-    (b"reads", Action::Read),
-    (b"rd", Action::Read),
-    (b"w", Action::Write),
-    (b"write", Action::Write),
-    (b"writes", Action::Write),
-    (b"wr", Action::Write),
-    (b"d", Action::Discard),
-    (b"discard", Action::Discard),
-    (b"trim", Action::Discard),
-    (b"unmap", Action::Discard),
-    (b"deallocate", Action::Discard),
-    (b"f", Action::Flush),
-    (b"flush", Action::Flush),
-    (b"sync", Action::Flush),
-    (b"fsync", Action::Flush),
-    (b"fdatasync", Action::Flush),
-    (b"datasync", Action::Flush),
-];
-
 /// The numbers of the columns that are read, from 0.
 #[derive(Clone, Copy, Debug)]
 struct Places {
@@ -64,41 +38,6 @@ pub(super) struct ColumnLines {
     names: Vec<String>,
     devices: Numbering<Vec<u8>>,
     unknown_words: BTreeMap<Vec<u8>, u64>,
-}
-
-/// Takes the next field, without blanks and quotes around it; `None` after the last.
-fn take<'a>(rest: &mut Option<&'a [u8]>, delimiter: Delimiter) -> Option<&'a [u8]> {
-    let text = (*rest)?;
-    let Delimiter::Byte(byte) = delimiter else {
-        let mut after = text;
-        let word = take_word(&mut after);
-        *rest = Some(after).filter(|_| !word.is_empty());
-        return Some(unquoted(word)).filter(|_| rest.is_some());
-    };
-    let quoted = text.trim_ascii_start().starts_with(b"\"");
-    // A delimiter between quotes is a part of the field.
-    let mut inside = false;
-    let end = text.iter().position(|found| {
-        inside ^= quoted && *found == b'"';
-        *found == byte && !inside
-    });
-    let (field, after) = match end {
-        Some(end) => (&text[..end], Some(&text[end + 1..])),
-        None => (text, None),
-    };
-    *rest = after;
-    Some(unquoted(field))
-}
-
-fn unquoted(field: &[u8]) -> &[u8] {
-    let field = field.trim_ascii();
-    field.strip_prefix(b"\"").and_then(|field| field.strip_suffix(b"\"")).unwrap_or(field).trim_ascii()
-}
-
-/// The fields of a line.
-fn fields(line: &[u8], delimiter: Delimiter) -> impl Iterator<Item = &[u8]> {
-    let mut rest = Some(line);
-    std::iter::from_fn(move || take(&mut rest, delimiter))
 }
 
 /// A whole number in decimal digits, or in hexadecimal ones after `0x`.
@@ -153,7 +92,7 @@ impl ColumnLines {
     fn name_columns(&mut self, line: &[u8]) -> Result<(), Reason> {
         let line = line.trim_ascii_start();
         let line = line.strip_prefix(b"#").unwrap_or(line);
-        let delimiters = self.delimiter.map_or(TRIED.to_vec(), |delimiter| vec![delimiter]);
+        let delimiters = self.delimiter.map_or(Delimiter::ALL.to_vec(), |delimiter| vec![delimiter]);
         for delimiter in delimiters {
             let names: Vec<&[u8]> = fields(line, delimiter).collect();
             if let Some(places) = self.places_in(&names) {
@@ -202,22 +141,11 @@ impl ColumnLines {
         let wanted = self.places.map_or(0, |places| places.count);
         let splits = |delimiter: &Delimiter| fields(line, *delimiter).nth(wanted.saturating_sub(1)).is_some();
         // A single column is a line of any delimiter.
-        let found = if wanted > 1 { TRIED.into_iter().find(splits) } else { None };
+        let found = if wanted > 1 { Delimiter::ALL.into_iter().find(splits) } else { None };
         if found.is_some() {
             self.delimiter = found;
         }
         found.unwrap_or(Delimiter::Blanks)
-    }
-
-    /// The action of a word; `None` for an unknown one.
-    fn action_of(&self, word: &[u8]) -> Option<Action> {
-        let is_it = |known: &[u8]| known.eq_ignore_ascii_case(word);
-        let given = self.columns.words.iter().find(|(known, _)| is_it(known)).map(|(_, action)| *action);
-        given.or_else(|| WORDS.iter().find(|(known, _)| is_it(known)).map(|(_, action)| *action)).or_else(|| {
-            // The kernel's letters, such as WS.
-            let letters = Letters::parse(word).ok().filter(|letters| !letters.flush_before && !letters.zeroes)?;
-            letters.action
-        })
     }
 
     fn note_unknown(&mut self, word: &[u8]) {
@@ -258,7 +186,7 @@ impl ColumnLines {
         };
         let action = match &self.columns.op {
             Source::Always(action) => *action,
-            Source::Column(_) => match self.action_of(op) {
+            Source::Column(_) => match action_of(op, &self.columns.words) {
                 Some(action) => action,
                 None => {
                     self.note_unknown(op);

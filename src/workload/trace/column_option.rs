@@ -1,5 +1,6 @@
 //! The description of a text's columns by the user: `time=1,op=3,offset=4,size=5,unit=sector`.
 
+use super::delimited::Delimiter;
 use super::fields::SECTOR_BYTES;
 use crate::units::parse_size;
 use crate::workload::Action;
@@ -25,15 +26,6 @@ pub(super) enum Source<T> {
     Column(Column),
     /// The same for all requests.
     Always(T),
-}
-
-/// A separator of fields.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Delimiter {
-    /// One byte between two fields, which may be empty or in double quotes.
-    Byte(u8),
-    /// Spaces and tabs, of which several count as one.
-    Blanks,
 }
 
 /// A unit of time: the number of decimal places by which its numbers are scaled to nanoseconds.

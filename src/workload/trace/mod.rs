@@ -9,7 +9,7 @@
 //! | `records`, `lines` | the interfaces of the formats: records, and a parser of one line |
 //! | `intake` | common to all formats: times, devices, rejections |
 //! | `captured`, `comma_separated`, `columns`, `blkparse`, `ftrace`, `nvme`, `biosnoop`, `iolog`, `strace`, `thesios`, `tectonic` | the text formats |
-//! | `column_option`, `column_lines` | any text, by the columns that the user describes: [`Columns`] |
+//! | `column_option`, `column_lines`, `delimited`, `operation_words` | any text, by the columns that the user describes: [`Columns`] |
 //! | `event_line`, `block_line`, `rwbs`, `stage` | what the formats of the kernel's block layer have in common |
 //! | `vscsi`, `blktrace`, `lcs`, `log_writes`, `columnar` | the binary formats |
 //! | `summary` | a counting pass: [`scan`] |
@@ -36,6 +36,7 @@ mod columns;
 mod comma_separated;
 mod convert;
 mod decoded;
+mod delimited;
 mod event_line;
 mod fields;
 mod format;
@@ -48,6 +49,7 @@ mod log_writes;
 mod numbering;
 mod nvme;
 mod open;
+mod operation_words;
 mod placement;
 mod reader;
 mod recognise;

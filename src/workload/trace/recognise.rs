@@ -65,6 +65,18 @@ pub(super) fn is_filebench(head: &[u8]) -> bool {
     first_lines(head, true).iter().any(|line| FILEBENCH_WORDS.iter().any(|word| line.starts_with(word)))
 }
 
+/// True for a trace of CacheLib's cachebench: keys and sizes of objects.
+pub(super) fn is_of_keys(head: &[u8]) -> bool {
+    let header = head.split(|byte| *byte == b'\n').next().unwrap_or_default().trim_ascii();
+    let has = |name: &[u8]| header.split(|byte| *byte == b',').any(|field| field == name);
+    has(b"key") && has(b"op") && has(b"key_size") && has(b"op_count")
+}
+
+/// True for the output of bpftrace's program of the same name, which has no addresses.
+pub(super) fn is_of_bpftrace(head: &[u8]) -> bool {
+    head.split(|byte| *byte == b'\n').take(4).any(|line| line.starts_with(b"TIME(ms)") && line.ends_with(b"LAT(ms)"))
+}
+
 fn whole_lines(head: &[u8], is_whole: bool) -> Vec<&[u8]> {
     let mut lines: Vec<&[u8]> = head.split(|byte| *byte == b'\n').collect();
     if !is_whole {
@@ -165,6 +177,19 @@ mod tests {
         assert_eq!(format.name(), "mqsim");
         assert!(notes[0].contains("disksim"), "{notes:?}");
         assert_eq!(recognise(FORMATS, samples::DISKSIM, true, Stage::default()).unwrap().1, [] as [String; 0]);
+    }
+
+    #[test]
+    fn traces_of_keys_are_told_by_either_header() {
+        assert!(is_of_keys(samples::CACHELIB));
+        assert!(is_of_keys(b"op_time,key,key_size,op,op_count,size,cache_hits,ttl,usecase\r\n"));
+        assert!(!is_of_keys(samples::THESIOS));
+    }
+
+    #[test]
+    fn the_program_of_bpftrace_is_told_by_its_header() {
+        let output = b"Attached 4 probes\nTIME(ms)     DISK    COMM   PID    LAT(ms)\n611 nvme0n1 bash 4179 10\n";
+        assert!(is_of_bpftrace(output) && !is_of_bpftrace(samples::BIOSNOOP));
     }
 
     #[test]

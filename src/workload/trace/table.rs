@@ -1,6 +1,6 @@
 //! The table of formats.
 
-use super::biosnoop::{self, Biosnoop};
+use super::biosnoop::Biosnoop;
 use super::blkparse::Blkparse;
 use super::blktrace::{self, BlktraceReader};
 use super::captured::{Captured, Operations};
@@ -14,7 +14,7 @@ use super::log_writes::{self, LogWritesReader};
 use super::nvme::Nvme;
 use super::recognise;
 use super::strace::Strace;
-use super::tectonic::{self, Tectonic};
+use super::tectonic::Tectonic;
 use super::thesios::Thesios;
 use super::vscsi::{self, VscsiReader};
 
@@ -98,12 +98,12 @@ pub static FORMATS: &[Format] = &[
     ),
     Format::refused(
         "biosnoop-bt",
-        biosnoop::is_of_bpftrace,
+        recognise::is_of_bpftrace,
         "the output of bpftrace's biosnoop has no addresses. Record with bcc's program of this name (biosnoop-bpfcc)",
     ),
     Format::refused(
         "cachelib",
-        tectonic::is_of_keys,
+        recognise::is_of_keys,
         "a trace of a cache's keys (CacheLib) has no addresses on a drive: where an object is written depends on the \
          cache. Record the requests of the cache's drive",
     ),

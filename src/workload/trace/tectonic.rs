@@ -33,7 +33,6 @@ impl LineParser for Tectonic {
         let mut rest = line;
         let [block, offset, size, time, kind] = [(); 5].map(|()| take_word(&mut rest));
         let mut further = 0;
-        // An optional model's name is the only text.
         while !take_word(&mut rest).is_empty() {
             further += 1;
         }
@@ -52,13 +51,6 @@ impl LineParser for Tectonic {
         let request = Request::new(time_ns, action, extent(offset, size)?);
         Ok(Some(request.on(self.blocks.number(&block)?)))
     }
-}
-
-/// True for a trace of CacheLib's cachebench: keys and sizes of objects.
-pub(super) fn is_of_keys(head: &[u8]) -> bool {
-    let header = head.split(|byte| *byte == b'\n').next().unwrap_or_default().trim_ascii();
-    let has = |name: &[u8]| header.split(|byte| *byte == b',').any(|field| field == name);
-    has(b"key") && has(b"op") && has(b"key_size") && has(b"op_count")
 }
 
 #[cfg(test)]
@@ -93,12 +85,5 @@ mod tests {
         ] {
             assert!(Tectonic::default().parse(wrong.as_bytes()).is_err(), "{wrong}");
         }
-    }
-
-    #[test]
-    fn traces_of_keys_are_told_by_either_header() {
-        assert!(is_of_keys(samples::CACHELIB));
-        assert!(is_of_keys(b"op_time,key,key_size,op,op_count,size,cache_hits,ttl,usecase\r\n"));
-        assert!(!is_of_keys(samples::THESIOS));
     }
 }
