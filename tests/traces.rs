@@ -144,7 +144,7 @@ fn described_columns_are_read_compressed_and_exclude_another_format() {
     assert_eq!(operations(&written(&folder, "trace", samples::COLUMNS), &named("columns")).unwrap(), plain);
     assert!(error_of(samples::MSR, &named("msr")).contains("the format msr has its own"));
     let alone = TraceOptions { columns: None, ..named("columns") };
-    assert!(error_of(samples::COLUMNS, &alone).contains("needs their description, as in time=1,op=3"));
+    assert!(error_of(samples::COLUMNS, &alone).contains("needs their description: --columns time=1,op=3"));
     let with_stage = TraceOptions { stage: Some(Stage::Issue), ..options.clone() };
     assert!(error_of(samples::COLUMNS, &with_stage).contains("the format columns has no stages"));
     assert!(error_of(samples::COLUMNS, &TraceOptions::default()).contains("any text of lines is read by its columns"));

@@ -180,8 +180,8 @@ impl<const BLOCK_BYTES: u64> LineParser for Nvme<BLOCK_BYTES> {
         if self.transfers > 0 {
             let other = if BLOCK_BYTES == 512 { 4096 } else { 512 };
             let evidence = match self.partial {
-                0 if BLOCK_BYTES == 512 => "all requests are whole 4 KiB, as of a drive with such blocks".to_string(),
-                0 => "all addresses and lengths are multiples of 8 blocks, as of a drive with blocks of 512 bytes"
+                0 if BLOCK_BYTES == 512 => "all requests are whole 4 KiB, as a file system makes them".to_string(),
+                0 => "all addresses and lengths are multiples of 8 blocks, which is rare with blocks of 4096 bytes"
                     .to_string(),
                 count => format!("{count} of {} requests are no multiple of 8 blocks", self.transfers),
             };

@@ -120,7 +120,7 @@ impl TraceReader {
             Records::Lines(open) => Box::new(TextReader { input, lines: open(stage), intake }),
             Records::Described => {
                 let columns = options.columns.clone().ok_or_else(|| {
-                    let why = "the format columns needs their description, as in time=1,op=3,offset=4,size=5";
+                    let why = "the format columns needs their description: --columns time=1,op=3,offset=4,size=5";
                     unusable(name, why.to_string())
                 })?;
                 Box::new(TextReader { input, lines: Box::new(Parsed(ColumnLines::new(columns))), intake })

@@ -129,12 +129,13 @@ pub(super) fn is_oracle_general(head: &[u8]) -> bool {
 }
 
 fn why_unknown(formats: &[Format], head: &[u8]) -> String {
-    let names: Vec<&str> = formats.iter().map(Format::name).collect();
+    let is_tried = |format: &&Format| !matches!(format.records, Records::Described);
+    let names: Vec<&str> = formats.iter().filter(is_tried).map(Format::name).collect();
     let line = head.split(|byte| *byte == b'\n').find(|line| !line.trim_ascii().is_empty()).unwrap_or(head);
     let excerpt = line[..line.len().min(EXCERPT_BYTES)].escape_ascii();
     format!(
         "unknown format. Tried: {}. It begins with `{excerpt}`; if it is one of these, name the format; any text of \
-         lines is read by its columns, as in time=1,op=3,offset=4,size=5",
+         lines is read by its columns: --columns time=1,op=3,offset=4,size=5",
         names.join(", ")
     )
 }
