@@ -197,8 +197,8 @@ fn any_text_is_read_by_its_columns() {
     }
     let expected = format!("{HEADER}0,0,write,4096,8192,data,0\n100000000,1,read,0,4096,data,0\n");
     assert_eq!(std::fs::read_to_string(bench.path("o.csv")).unwrap(), expected);
-    let run = bench.json("t.txt", DRIVE, &["--columns", columns]);
-    assert!(run.to_string().contains("--columns time=when,op=kind"), "{run}");
+    let run = bench.flashpath(&["run", "t.txt", "--on", DRIVE, "--columns", columns, "--json", "-"]);
+    assert!(run.code == Some(0) && run.stdout.contains("--columns time=when,op=kind"), "{run:?}");
     let swept = bench.flashpath(&["sweep", "t.txt", "--on", DRIVE, "--columns", columns, "--csv", "s.csv"]);
     assert_eq!(swept.code, Some(0), "{swept:?}");
     for (columns, expected) in [
