@@ -4,7 +4,9 @@
 //! coverage-guided fuzzer in `fuzz/`.
 
 use flashpath::random::Random;
-use flashpath::workload::trace::{Addresses, FORMATS, OutputFormat, Stage, TraceOptions, TraceWorkload, convert};
+use flashpath::workload::trace::{
+    Addresses, Columns, FORMATS, OutputFormat, Stage, TraceOptions, TraceWorkload, convert,
+};
 use flashpath::workload::{Action, Workload};
 use properties::check_trace;
 
@@ -98,6 +100,69 @@ fn damaged_traces_never_panic_and_emit_only_sane_operations() {
     }
     // If most of them were rejected, the readers would not have been tested.
     assert!(2 * emitted as u64 > ROUNDS * seeds.len() as u64, "{emitted}");
+}
+
+/// A random description, of which most are valid.
+fn description(random: &mut Random) -> String {
+    let mut parts = Vec::new();
+    for (key, values) in [
+        ("time", &["1", "2", "time_us", "Timestamp", "1000"][..]),
+        ("time-unit", &["s", "ms", "us", "100ns", "ns"]),
+        ("op", &["2", "3", "rwbs", "IOType", "write"]),
+        ("offset", &["4", "3", "sector", "Offset"]),
+        ("size", &["5", "4", "nsect", "Size", "4K"]),
+        ("unit", &["byte", "sector", "4K", "16E"]),
+        ("device", &["1", "LUN", "2"]),
+        ("stream", &["1", "5"]),
+        ("delimiter", &["comma", "tab", "semicolon", "pipe", "space"]),
+        ("header", &["0", "1", "3", "1000000"]),
+        ("read", &["0", "0:1", "x"]),
+    ] {
+        let is_required = matches!(key, "op" | "offset" | "size");
+        if is_required || random.below(3) == 0 {
+            parts.push(format!("{key}={}", values[random.below(values.len() as u64) as usize]));
+        }
+    }
+    parts.join(",")
+}
+
+#[test]
+fn any_description_of_any_text_never_panics() {
+    let seeds = seeds();
+    let described_right: [(&[u8], &str); 4] = [
+        (samples::COLUMNS, "time=1,op=3,offset=4,size=5,unit=sector,device=2"),
+        (samples::SYSTOR, "time=Timestamp,op=IOType,offset=Offset,size=Size,device=LUN"),
+        (samples::CAPTURED, "time=1,time-unit=us,op=rwbs,offset=sector,size=nsect,unit=sector"),
+        (samples::BIOSNOOP, "time=1,op=T,offset=SECTOR,offset-unit=sector,size=BYTES,device=DISK"),
+    ];
+    let mut random = Random::new(4, "fuzz_columns");
+    let (mut described, mut emitted) = (0, 0);
+    for _ in 0..10 * ROUNDS {
+        let (mut data, text) = match random.below(8) {
+            right @ 0..4 => {
+                let (sample, text) = described_right[right as usize];
+                (sample.to_vec(), text.to_string())
+            }
+            _ => (seeds[random.below(seeds.len() as u64) as usize].clone(), description(&mut random)),
+        };
+        let other = &seeds[random.below(seeds.len() as u64) as usize];
+        mutate(&mut data, &mut random, other);
+        let Ok(columns) = Columns::parse(&text) else { continue };
+        described += 1;
+        let options = TraceOptions { columns: Some(columns), ..TraceOptions::default() };
+        let limit = 1 + random.below(5) as usize;
+        let operations = check_trace(&data, &options, limit);
+        assert_eq!(operations, check_trace(&data, &options, 1000), "batches of {limit} and of 1000 differ");
+        emitted += operations.len() as u64;
+    }
+    assert!(described > ROUNDS && emitted > ROUNDS, "{described} descriptions, {emitted} operations");
+    for _ in 0..10 * ROUNDS {
+        let mut text = description(&mut random).into_bytes();
+        mutate(&mut text, &mut random, b"time=1,op=3,offset=4,size=5,unit=sector");
+        if let Err(error) = Columns::parse(&String::from_utf8_lossy(&text)) {
+            assert!(!error.is_empty());
+        }
+    }
 }
 
 #[test]

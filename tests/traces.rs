@@ -4,8 +4,8 @@ mod skipped;
 
 use flashpath::label::Content;
 use flashpath::workload::trace::{
-    Addresses, Compression, FORMATS, Format, OutputFormat, Stage, TraceOptions, TraceReader, TraceWorkload, convert,
-    scan,
+    Addresses, Columns, Compression, FORMATS, Format, OutputFormat, Stage, TraceOptions, TraceReader, TraceWorkload,
+    convert, scan,
 };
 use flashpath::workload::{Action, Operation, Workload, WorkloadError};
 use std::fs;
@@ -67,7 +67,8 @@ fn compressed(bytes: &[u8]) -> [(Compression, Vec<u8>); 2] {
 fn a_compressed_trace_reads_as_the_plain_one_whatever_its_name() {
     let folder = TempDir::new().unwrap();
     let options = TraceOptions::default();
-    for (name, bytes) in samples::all().into_iter().filter(|(name, _)| !matches!(*name, "filebench" | "oracle-general"))
+    for (name, bytes) in
+        samples::all().into_iter().filter(|(name, _)| !matches!(*name, "filebench" | "oracle-general" | "cachelib"))
     {
         let plain = operations(&written(&folder, "misleading.gz", &bytes), &options).unwrap();
         for (compression, bytes) in compressed(&bytes) {
@@ -119,6 +120,34 @@ fn formats_that_cannot_drive_a_simulator_are_refused_with_the_reason() {
     assert!(error.contains("no field that tells reads from writes"), "{error}");
     let error = error_of(samples::FILEBENCH, &TraceOptions::default());
     assert!(error.contains("a program, not a trace"), "{error}");
+    let error = error_of(samples::CACHELIB, &TraceOptions::default());
+    assert!(error.contains("has no addresses on a drive"), "{error}");
+    let error =
+        error_of(b"TIME(ms)     DISK    COMM   PID    LAT(ms)\n611 sda bash 4179 10\n", &TraceOptions::default());
+    assert!(error.contains("bcc's program"), "{error}");
+}
+
+#[test]
+fn described_columns_are_read_compressed_and_exclude_another_format() {
+    let folder = TempDir::new().unwrap();
+    let columns = Columns::parse("time=1,op=3,offset=4,size=5,unit=sector,device=2").unwrap();
+    let options = TraceOptions { columns: Some(columns), ..TraceOptions::default() };
+    let plain = operations(&written(&folder, "plain", samples::COLUMNS), &options).unwrap();
+    assert_eq!(plain.len(), 4);
+    for (_, bytes) in compressed(samples::COLUMNS) {
+        let path = written(&folder, "trace", &bytes);
+        assert_eq!(operations(&path, &options).unwrap(), plain);
+        let second = TraceOptions { device: Some(1), ..options.clone() };
+        assert_eq!(operations(&path, &second).unwrap(), plain[1..2]);
+    }
+    let named = |name| TraceOptions { format: Format::named(FORMATS, name), ..options.clone() };
+    assert_eq!(operations(&written(&folder, "trace", samples::COLUMNS), &named("columns")).unwrap(), plain);
+    assert!(error_of(samples::MSR, &named("msr")).contains("the format msr has its own"));
+    let alone = TraceOptions { columns: None, ..named("columns") };
+    assert!(error_of(samples::COLUMNS, &alone).contains("needs their description: --columns time=1,op=3"));
+    let with_stage = TraceOptions { stage: Some(Stage::Issue), ..options.clone() };
+    assert!(error_of(samples::COLUMNS, &with_stage).contains("the format columns has no stages"));
+    assert!(error_of(samples::COLUMNS, &TraceOptions::default()).contains("any text of lines is read by its columns"));
 }
 
 #[test]
@@ -218,7 +247,7 @@ fn a_converted_trace_holds_the_same_operations() {
     let folder = TempDir::new().unwrap();
     let options = TraceOptions::default();
     let mut traces = samples::all();
-    traces.retain(|(name, _)| !matches!(*name, "filebench" | "oracle-general"));
+    traces.retain(|(name, _)| !matches!(*name, "filebench" | "oracle-general" | "cachelib"));
     traces.push(("alibaba", many_lines(300_000)));
     for (name, bytes) in traces {
         let input = written(&folder, "input", &bytes);

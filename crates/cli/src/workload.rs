@@ -6,7 +6,7 @@ use clap::Args;
 use flashpath::expression::{Term, nearest, parse_term};
 use flashpath::run::RunError;
 use flashpath::workload::files::recorded::is_recording;
-use flashpath::workload::trace::{Addresses, FORMATS, Format, Stage, TraceOptions, TraceWorkload};
+use flashpath::workload::trace::{Addresses, Columns, FORMATS, Format, Stage, TraceOptions, TraceWorkload};
 use flashpath::workload::{Workload, files, fio_job, generator};
 use std::ffi::OsStr;
 use std::io::Read;
@@ -20,6 +20,10 @@ pub struct Reading {
     /// The trace's format [default: recognised by content]
     #[arg(long, value_parser = format, hide_possible_values = true)]
     pub format: Option<&'static Format>,
+    /// The columns of any text, from 1 or by the names in its header, such as time=1,op=3,offset=4,size=5,unit=sector;
+    /// see docs/traces.md for units, words, delimiters and headers
+    #[arg(long, value_name = "KEY=COLUMN,...", value_parser = columns)]
+    pub columns: Option<Columns>,
     /// Only this device of the trace, numbered from 0 in order of appearance
     #[arg(long, value_name = "N")]
     pub device: Option<u32>,
@@ -35,6 +39,11 @@ pub fn format(name: &str) -> Result<&'static Format, String> {
         let names: Vec<_> = FORMATS.iter().map(Format::name).collect();
         format!("unknown format; known are: {}", names.join(", "))
     })
+}
+
+/// The description of a text's columns.
+pub fn columns(text: &str) -> Result<Columns, String> {
+    Columns::parse(text)
 }
 
 /// The stage of this letter or name.
@@ -61,10 +70,22 @@ pub struct Replaying {
     pub repeat: Option<u64>,
 }
 
+/// A description of columns as a word of a shell.
+fn quoted(text: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"=,.:_-".contains(&byte);
+    if text.bytes().all(is_plain) { text.to_string() } else { format!("'{}'", text.replace('\'', "'\\''")) }
+}
+
 impl Reading {
     /// The library's options.
     pub fn options(&self) -> TraceOptions {
-        TraceOptions { format: self.format, device: self.device, stage: self.stage, ..TraceOptions::default() }
+        TraceOptions {
+            format: self.format,
+            columns: self.columns.clone(),
+            device: self.device,
+            stage: self.stage,
+            ..TraceOptions::default()
+        }
     }
 }
 
@@ -73,6 +94,7 @@ impl Replaying {
     pub fn arguments(&self) -> Vec<String> {
         let mut arguments = Vec::new();
         arguments.extend(self.reading.format.map(|format| format!("--format {}", format.name())));
+        arguments.extend(self.reading.columns.as_ref().map(|columns| format!("--columns {}", quoted(columns.text()))));
         arguments.extend(self.reading.device.map(|device| format!("--device {device}")));
         arguments.extend(self.reading.stage.map(|stage| format!("--stage {}", char::from(stage.letter()))));
         arguments.extend(self.addresses.map(|addresses| match addresses {

@@ -85,6 +85,15 @@ fn requests(ready: clients::Ready) -> Vec<u8> {
 #[bench::disksim(traces::of_format("disksim"))]
 #[bench::midas(traces::of_format("midas"))]
 #[bench::strace(traces::of_format("strace"))]
+#[bench::lcs(traces::of_format("lcs"))]
+#[bench::lcs_bytes(traces::of_format("lcs-bytes"))]
+#[bench::dm_log_writes(traces::of_format("dm-log-writes"))]
+#[bench::nvme_512(traces::of_format("nvme-512"))]
+#[bench::nvme_4096(traces::of_format("nvme-4096"))]
+#[bench::biosnoop(traces::of_format("biosnoop"))]
+#[bench::thesios(traces::of_format("thesios"))]
+#[bench::tectonic(traces::of_format("tectonic"))]
+#[bench::columns(traces::of_format("columns"))]
 fn records(ready: traces::Ready) -> usize {
     black_box(traces::read(ready)).len()
 }

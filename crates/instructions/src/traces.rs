@@ -1,7 +1,7 @@
 //! Records of traces, read from memory.
 
 use flashpath::workload::Operation;
-use flashpath::workload::trace::{FORMATS, Format, OutputFormat, TraceOptions, TraceReader, TraceWriter};
+use flashpath::workload::trace::{Columns, FORMATS, Format, OutputFormat, TraceOptions, TraceReader, TraceWriter};
 use std::io::Cursor;
 
 #[allow(dead_code, missing_docs, reason = "they are shared with tests, which use all of them")]
@@ -22,11 +22,28 @@ pub fn of_format(name: &str) -> Ready {
         "parquet" => parquet(units),
         "ssdsim" => samples::MQSIM.to_vec(),
         "blkparse" => before_summary(samples::BLKPARSE).to_vec(),
+        "columns" => samples::COLUMNS.to_vec(),
+        "nvme-4096" => samples::NVME.to_vec(),
+        "lcs" | "lcs-bytes" => headed(&samples::lcs(2), 8192, units),
+        "dm-log-writes" => {
+            let mut log = headed(&samples::log_writes(512), 512, units);
+            log[16..24].copy_from_slice(&(5 * units).to_le_bytes());
+            log
+        }
         _ => samples::all().into_iter().find(|(other, _)| *other == name).expect("every format has a sample").1,
     };
-    let times = if name == "parquet" { 1 } else { units as usize };
-    let options = TraceOptions { format: Some(format), limit: Some(units), ..TraceOptions::default() };
+    let is_whole = matches!(name, "parquet" | "lcs" | "lcs-bytes" | "dm-log-writes");
+    let times = if is_whole { 1 } else { units as usize };
+    let described = "time=1,op=3,offset=4,size=5,unit=sector,device=2";
+    let columns = (name == "columns").then(|| Columns::parse(described).expect("a description"));
+    let options = TraceOptions { format: Some(format), columns, limit: Some(units), ..TraceOptions::default() };
     Ready { bytes: sample.repeat(times), options }
+}
+
+/// The records of a sample after its header, again and again.
+fn headed(sample: &[u8], header_bytes: usize, times: u64) -> Vec<u8> {
+    let (header, records) = sample.split_at(header_bytes);
+    [header, &records.repeat(times as usize)].concat()
 }
 
 /// The events of blkparse, without the summary at the end.
@@ -64,8 +81,9 @@ mod tests {
     #[test]
     fn every_format_has_a_cell_that_reads_all_of_its_records() {
         let cells = include_str!("../benches/cells.rs");
-        // These two are told from others, and refused.
-        let is_read = |format: &&Format| !["oracle-general", "filebench"].contains(&format.name());
+        // These are told from others, and refused.
+        let is_read =
+            |format: &&Format| !["oracle-general", "filebench", "cachelib", "biosnoop-bt"].contains(&format.name());
         for format in FORMATS.iter().filter(is_read) {
             let cell =
                 format!("#[bench::{}(traces::of_format(\"{}\"))]", format.name().replace('-', "_"), format.name());

@@ -6,7 +6,7 @@ use crate::watch::Watch;
 use flashpath::report::json;
 use flashpath::run::Progress;
 use flashpath::task::CpuTable;
-use flashpath::workload::trace::{FORMATS, Format, Stage};
+use flashpath::workload::trace::{Columns, FORMATS, Format, Stage, TraceOptions};
 use flashpath_environment::{environment, machine_share};
 use flashpath_sweep::{Limits, Point, Request, Traces, WorkloadRequest, check_memory, failed_point, run_point};
 use pyo3::exceptions::{PyIndexError, PyRuntimeError};
@@ -69,12 +69,22 @@ fn stage(letter: &str) -> PyResult<Stage> {
         .ok_or_else(|| fault::input(format!("unknown stage {letter}"), Some("take Q, I, D or C".into())))
 }
 
-/// The format and the stage of these names.
+fn columns(text: &str) -> PyResult<Columns> {
+    Columns::parse(text).map_err(|why| fault::input(format!("columns: {why}"), None))
+}
+
+/// The options for reading traces of these names.
 pub fn reading(
     format_name: Option<&str>,
+    description: Option<&str>,
     stage_letter: Option<&str>,
-) -> PyResult<(Option<&'static Format>, Option<Stage>)> {
-    Ok((format_name.map(format).transpose()?, stage_letter.map(stage).transpose()?))
+) -> PyResult<TraceOptions> {
+    Ok(TraceOptions {
+        format: format_name.map(format).transpose()?,
+        columns: description.map(columns).transpose()?,
+        stage: stage_letter.map(stage).transpose()?,
+        ..TraceOptions::default()
+    })
 }
 
 fn cpu_table(text: &str) -> PyResult<CpuTable> {
@@ -134,7 +144,7 @@ type Ran = (String, Option<(String, bool)>, Vec<PolicyCost>);
 impl Plan {
     /// Reads a description, and checks every run of it. `one` asks for one run, which may have files.
     #[new]
-    #[pyo3(signature = (workloads, on, options, *, format=None, stage=None, cpu=None, one=false))]
+    #[pyo3(signature = (workloads, on, options, *, format=None, columns=None, stage=None, cpu=None, one=false))]
     #[allow(clippy::too_many_arguments, reason = "keywords of a constructor in Python")]
     fn new(
         py: Python<'_>,
@@ -142,18 +152,19 @@ impl Plan {
         on: Vec<(Option<String>, String)>,
         options: Vec<(String, String)>,
         format: Option<&str>,
+        columns: Option<&str>,
         stage: Option<&str>,
         cpu: Option<&str>,
         one: bool,
     ) -> PyResult<Plan> {
-        let (format, stage) = reading(format, stage)?;
+        let TraceOptions { format, columns, stage, .. } = reading(format, columns, stage)?;
         let workloads = workloads.into_iter().map(workload).collect::<PyResult<Vec<_>>>()?;
         let input = match &workloads[..] {
             [WorkloadRequest::Trace { file, .. } | WorkloadRequest::FioJob { file, .. }] => Some(file.clone()),
             _ => None,
         };
         let cpu = cpu.map(cpu_table).transpose()?;
-        let mut request = Request { workloads, on, options, format, stage, cpu, ..Request::default() };
+        let mut request = Request { workloads, on, options, format, columns, stage, cpu, ..Request::default() };
         let plan = py.detach(|| {
             policies::reading(|tables| {
                 request.stations = Some(tables.stations);

@@ -99,17 +99,17 @@ fn word(action: Action) -> &'static str {
 impl Trace {
     /// Reads the trace once, for its summary.
     #[new]
-    #[pyo3(signature = (file, *, format=None, stage=None, device=None, limit=None))]
+    #[pyo3(signature = (file, *, format=None, columns=None, stage=None, device=None, limit=None))]
     fn new(
         py: Python<'_>,
         file: PathBuf,
         format: Option<&str>,
+        columns: Option<&str>,
         stage: Option<&str>,
         device: Option<u32>,
         limit: Option<u64>,
     ) -> PyResult<Trace> {
-        let (format, stage) = reading(format, stage)?;
-        let options = TraceOptions { format, stage, device, limit, ..TraceOptions::default() };
+        let options = TraceOptions { device, limit, ..reading(format, columns, stage)? };
         let found = py.detach(|| scan(&file, &options)).map_err(fault::workload)?;
         let summary = json!({
             "file": found.file, "format": found.format.name(), "compression": format!("{:?}", found.compression).to_lowercase(),

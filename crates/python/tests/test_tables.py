@@ -98,3 +98,21 @@ def test_a_trace_is_a_table_and_a_workload(trace_file: Path) -> None:
     (bad := trace_file.with_name("bad")).write_text("nothing\n")
     with pytest.raises(flashpath.InputError, match="unknown format|no line"):
         flashpath.trace(bad)
+
+
+def test_any_text_is_a_trace_by_its_columns(tmp_path: Path) -> None:
+    file = tmp_path / "t.txt"
+    file.write_text("1 W 0 8\n2 W 8 8\n3 R 0 8\n")
+    columns = "time=1,op=2,offset=3,size=4,unit=sector"
+    trace = flashpath.trace(file, columns=columns)
+    assert (trace.summary.format, len(trace), trace.summary.written_bytes) == ("columns", 3, 8192)
+    assert flashpath.run(trace, on=DRIVE).workload.requests == 3
+    assert flashpath.run(file, on=DRIVE, columns=columns).workload.requests == 3
+    sweep = flashpath.sweep(file, on=DRIVE, columns=columns, repeat=[1, 2])
+    assert [row["workload.requests"] for row in sweep.rows()] == [3, 6]
+    with pytest.raises(flashpath.InputError, match="offset= is missing"):
+        flashpath.trace(file, columns="time=1,op=2,size=3")
+    with pytest.raises(flashpath.InputError, match="has its own"):
+        flashpath.run(file, on=DRIVE, columns=columns, format="msr")
+    with pytest.raises(flashpath.InputError, match="is for traces"):
+        flashpath.run("uniform:writes=1x", on=DRIVE, columns=columns)

@@ -12,7 +12,7 @@ use crate::work::{Work, WorkloadRequest, read_workloads};
 use flashpath::expression::{ExpressionError, Kind};
 use flashpath::run::{Job, NoMachine, Outcome, Path, Progress, RunError, STATIONS, Station, memory_bytes, run};
 use flashpath::task::CpuTable;
-use flashpath::workload::trace::{Format, Stage};
+use flashpath::workload::trace::{Columns, Format, Stage, TraceOptions};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
@@ -32,6 +32,8 @@ pub struct Request {
     pub options: Vec<(String, String)>,
     /// The format of traces; `None` to recognise it.
     pub format: Option<&'static Format>,
+    /// The columns of a text; `None` for a known format.
+    pub columns: Option<Columns>,
     /// The stage of requests in traces.
     pub stage: Option<Stage>,
     /// The CPU time of file workloads; `None`: the table in the program.
@@ -72,8 +74,8 @@ pub struct Plan {
     options: Vec<PlannedOptions>,
     seeds: Vec<u64>,
     columns: Vec<String>,
-    /// The format and stage of traces.
-    reading: (Option<&'static Format>, Option<Stage>),
+    /// The options for reading traces.
+    reading: TraceOptions,
 }
 
 /// One run of a plan.
@@ -125,7 +127,9 @@ impl Plan {
         let works = read_workloads(&request.workloads, WORKLOAD, &mut columns)?;
         let paths = read_paths(request, number, &mut columns)?;
         let (options, seeds) = read_options(request, &mut columns)?;
-        let plan = Plan { works, paths, options, seeds, columns, reading: (request.format, request.stage) };
+        let Request { format, stage, .. } = *request;
+        let reading = TraceOptions { format, stage, columns: request.columns.clone(), ..TraceOptions::default() };
+        let plan = Plan { works, paths, options, seeds, columns, reading };
         let sizes = [plan.works.len(), plan.paths.len(), plan.options.len(), plan.seeds.len()];
         let runs = sizes.iter().fold(1u64, |runs, size| runs.saturating_mul(*size as u64));
         if runs > MOST_RUNS {
@@ -143,7 +147,7 @@ impl Plan {
     fn check(&self) -> Result<(), SweepError> {
         for work in &self.works {
             for options in &self.options {
-                work.check_options(&options.chosen, self.reading)?;
+                work.check_options(&options.chosen, &self.reading)?;
                 for path in &self.paths {
                     let point = Point { number: 0, work, path, options, seed: self.seeds[0] };
                     let error = |error| SweepError::Run { error: Box::new(error), run: point.described() };
@@ -185,7 +189,7 @@ impl Plan {
     pub fn decode_traces(&self) -> Result<Traces, SweepError> {
         let files: Vec<_> = self.works.iter().filter_map(Work::trace).collect();
         let devices: Vec<_> = self.options.iter().map(|options| options.chosen.device).collect();
-        Traces::decode(&files, &devices, self.reading)
+        Traces::decode(&files, &devices, &self.reading)
     }
 
     /// The workloads.
@@ -208,8 +212,10 @@ impl Plan {
             add(&options.chosen.arguments.join(" "));
             add(&format!("{:?}", options.chosen.run.cpu));
         }
-        let (format, stage) = self.reading;
+        let TraceOptions { format, stage, columns, .. } = &self.reading;
         add(&format!("{:?} {:?}", format.map(Format::name), stage.map(Stage::letter)));
+        // Without a description, sweeps of before are continued.
+        columns.iter().for_each(|columns| add(&format!("columns {columns}")));
         self.seeds.iter().for_each(|seed| add(&seed.to_string()));
         self.columns.iter().for_each(|column| add(column));
         hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()

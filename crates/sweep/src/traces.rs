@@ -3,7 +3,7 @@
 use crate::error::SweepError;
 use flashpath::run::RunError;
 use flashpath::workload::WorkloadError;
-use flashpath::workload::trace::{DecodedTrace, Format, Stage, TraceOptions};
+use flashpath::workload::trace::{DecodedTrace, TraceOptions};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -14,13 +14,13 @@ pub struct Traces {
 
 impl Traces {
     /// Decodes the traces in these files, each with its name in messages if it has one, for each of these devices, into
-    /// temporary files.
+    /// temporary files. `reading` has the other options.
     ///
     /// Fails if one has no operation, or the temporary directory has no room.
     pub(crate) fn decode(
         files: &[(&Path, Option<&str>)],
         devices: &[Option<u32>],
-        (format, stage): (Option<&'static Format>, Option<Stage>),
+        reading: &TraceOptions,
     ) -> Result<Traces, SweepError> {
         let mut decoded: Vec<(PathBuf, Option<u32>, Arc<DecodedTrace>)> = Vec::new();
         for (file, name) in files.iter().copied() {
@@ -29,7 +29,7 @@ impl Traces {
                     continue;
                 }
                 let name = name.map(str::to_string);
-                let options = TraceOptions { format, stage, device, name, ..TraceOptions::default() };
+                let options = TraceOptions { device, name, ..reading.clone() };
                 let records = tempfile::tempfile().map_err(|source| WorkloadError::Read {
                     file: std::env::temp_dir().display().to_string(),
                     source,

@@ -8,7 +8,7 @@ use crate::traces::Traces;
 use flashpath::expression::{Kind, Term, parse_term};
 use flashpath::run::{BlockWork, Job, Path as DevicePath, Place, RunError, RunOptions, Work as JobWork};
 use flashpath::workload::files::{self, file_workload};
-use flashpath::workload::trace::{Format, Stage, TraceWorkload};
+use flashpath::workload::trace::{TraceOptions, TraceWorkload};
 use flashpath::workload::{fio_job, generator};
 use flashpath_environment::input_file;
 use serde_json::Value;
@@ -148,16 +148,13 @@ impl Work {
     }
 
     /// Refuses options of traces if it is none: they would be ignored.
-    pub(crate) fn check_options(
-        &self,
-        chosen: &Chosen,
-        (format, stage): (Option<&'static Format>, Option<Stage>),
-    ) -> Result<(), SweepError> {
+    pub(crate) fn check_options(&self, chosen: &Chosen, reading: &TraceOptions) -> Result<(), SweepError> {
         if self.trace().is_some() {
             return Ok(());
         }
         let given = chosen.of_traces.iter().copied();
-        let given = given.chain(format.map(|_| "format")).chain(stage.map(|_| "stage")).next();
+        let given = given.chain(reading.format.map(|_| "format")).chain(reading.columns.as_ref().map(|_| "columns"));
+        let given = given.chain(reading.stage.map(|_| "stage")).next();
         given.map_or(Ok(()), |option| {
             let message = format!("--{option} is for traces, and {} is none", self.name);
             Err(SweepError::input(message, "leave it out, or run a trace"))

@@ -37,6 +37,8 @@ pub(super) enum Records {
         earliest_stage: fn(&[u8]) -> Option<Stage>,
         open: fn(Input, Intake, Stage) -> Box<dyn RecordReader>,
     },
+    /// Lines of text with columns that the user describes.
+    Described,
     /// Columns of a Parquet file.
     Parquet,
     /// None: the format is recognised and refused.
@@ -79,6 +81,10 @@ impl Format {
 
     pub(super) const fn parquet(name: &'static str) -> Format {
         Format::of(name, Records::Parquet)
+    }
+
+    pub(super) const fn described(name: &'static str) -> Format {
+        Format::of(name, Records::Described)
     }
 
     pub(super) const fn refused(name: &'static str, begins: fn(&[u8]) -> bool, why: &'static str) -> Format {

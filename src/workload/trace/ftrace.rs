@@ -1,13 +1,14 @@
 //! Block events of ftrace, as the kernel, `trace-cmd report`, `perf script` and systrace print them.
 
 use super::block_line::{device_number, in_brackets, take_extent};
-use super::fields::{Reason, decimal, number, take_byte, take_field, take_number, take_word};
+use super::event_line::{Event, OtherEvents, event};
+use super::fields::{Reason, take_byte, take_field, take_number, take_word};
 use super::intake::Request;
 use super::lines::LineParser;
 use super::numbering::Numbering;
+use super::nvme;
 use super::rwbs;
 use super::stage::{Stage, StageCounts};
-use std::collections::BTreeMap;
 
 /// The events that are read, with the stage that each is of. A device without request queues completes its bios.
 const EVENTS: [(&[u8], Stage); 5] = [
@@ -17,91 +18,18 @@ const EVENTS: [(&[u8], Stage); 5] = [
     (b"block_rq_complete", Stage::Complete),
     (b"block_bio_complete", Stage::Complete),
 ];
-/// The number of names of other events that are kept for messages.
-const MOST_NAMES: usize = 12;
-const LONGEST_NAME: usize = 64;
+/// The commands that record an event which is read.
+const RECORD: &str = "record one by `trace-cmd record -e block:block_rq_issue COMMAND; trace-cmd report >trace.txt`, or by \
+                      `perf record -a -e block:block_rq_issue -- COMMAND; perf script >trace.txt`";
 
-/// A line of an event: `process-pid [cpu] flags seconds: event: fields`. trace-cmd leaves out the flags; perf writes
-/// `process pid`, may leave out the processor, may put a count after the time, and has `subsystem:event`; systrace has the
-/// thread group before the processor.
-///
-/// One stage of requests is read; other events, comments and call chains are skipped.
+/// Lines of events. One stage of requests is read; other events, comments and call chains are skipped.
 #[derive(Debug, Default)]
 pub(super) struct Ftrace {
     stage: Stage,
     devices: Numbering<u64>,
     stages: StageCounts,
-    others: BTreeMap<Vec<u8>, u64>,
+    others: OtherEvents,
     failed: u64,
-}
-
-/// An event with its time and fields.
-struct Event<'a> {
-    time_ns: u64,
-    name: &'a [u8],
-    fields: &'a [u8],
-}
-
-/// The words after which a line is an event.
-enum Found<'a> {
-    Event(Event<'a>),
-    /// An event without a name, such as a called function.
-    Unnamed,
-    Nothing,
-}
-
-/// The time of an event, with the colon after it.
-fn time(word: &[u8]) -> Option<u64> {
-    let time = word.strip_suffix(b":")?;
-    decimal(time, 9).filter(|_| time.contains(&b'.'))
-}
-
-/// The name of an event without its subsystem, with the colon after it.
-fn name(word: &[u8]) -> Option<&[u8]> {
-    let name = word.strip_suffix(b":")?;
-    let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b':' | b'-' | b'.');
-    let name = name.iter().all(is_name).then_some(name)?;
-    name.rsplit(|byte| *byte == b':').next().filter(|name| !name.is_empty())
-}
-
-fn event(line: &[u8]) -> Found<'_> {
-    let mut rest = line;
-    let mut saw_cpu = false;
-    loop {
-        match take_word(&mut rest) {
-            b"" => return Found::Nothing,
-            [b'[', cpu @ .., b']'] => saw_cpu |= number(cpu).is_some(),
-            word => {
-                let Some(time_ns) = time(word) else { continue };
-                let mut fields = rest;
-                let mut next = take_word(&mut fields);
-                if number(next).is_some() {
-                    next = take_word(&mut fields);
-                }
-                match name(next) {
-                    Some(name) => return Found::Event(Event { time_ns, name, fields }),
-                    None if saw_cpu => return Found::Unnamed,
-                    None => {}
-                }
-            }
-        }
-    }
-}
-
-/// True for a line of a tool around the events.
-fn is_around_events(line: &[u8]) -> bool {
-    let beginnings: [&[u8]; 5] = [b"#", b"cpus=", b"version =", b"CPU", b"TRACE:"];
-    beginnings.iter().any(|beginning| line.starts_with(beginning))
-}
-
-/// True for a line of perf's call chain: an address, a symbol, and a module in parentheses.
-fn is_of_a_call_chain(line: &[u8]) -> bool {
-    let mut rest = line;
-    let address = take_word(&mut rest);
-    line.starts_with(b"\t")
-        && address.len() >= 4
-        && address.iter().all(u8::is_ascii_hexdigit)
-        && rest.trim_ascii_end().ends_with(b")")
 }
 
 impl Ftrace {
@@ -120,15 +48,6 @@ impl Ftrace {
         }
         let Some(request) = rwbs::request(event.time_ns, letters, sector, sectors, last)? else { return Ok(None) };
         Ok(Some(request.on(self.devices.number(&device)?)))
-    }
-
-    fn note_other(&mut self, name: &[u8]) {
-        let name = &name[..name.len().min(LONGEST_NAME)];
-        if let Some(count) = self.others.get_mut(name) {
-            *count += 1;
-        } else if self.others.len() < MOST_NAMES {
-            self.others.insert(name.to_vec(), 1);
-        }
     }
 }
 
@@ -150,18 +69,20 @@ impl LineParser for Ftrace {
     }
 
     fn parse(&mut self, line: &[u8]) -> Result<Option<Request>, Reason> {
-        let event = match event(line) {
-            Found::Event(event) => event,
-            Found::Unnamed => return Ok(None),
-            Found::Nothing if is_around_events(line) || is_of_a_call_chain(line) => return Ok(None),
-            Found::Nothing => return Err("not an ftrace event"),
-        };
+        let Some(event) = event(line)? else { return Ok(None) };
         let Some((_, stage)) = EVENTS.iter().find(|(name, _)| *name == event.name) else {
-            self.note_other(event.name);
+            self.others.add(event.name);
             return Ok(None);
         };
         self.stages.add(*stage);
         if *stage == self.stage { self.request(&event) } else { Ok(None) }
+    }
+
+    /// A command of an NVMe drive without an event of the block layer is better read by its own format.
+    fn fits(&mut self, line: &[u8]) -> bool {
+        let is_command = |event: &Event<'_>| event.name == nvme::EVENT;
+        let fits = self.parse(line).is_ok();
+        fits && (self.stages.earliest().is_some() || !matches!(event(line), Ok(Some(event)) if is_command(&event)))
     }
 
     fn earliest_stage(&self) -> Option<Stage> {
@@ -171,15 +92,16 @@ impl LineParser for Ftrace {
     fn notes(&self) -> Vec<String> {
         let mut notes: Vec<String> = self.stages.note(self.stage).into_iter().collect();
         if self.stages.earliest().is_none() {
-            let others: Vec<String> =
-                self.others.iter().map(|(name, count)| format!("{} ({count})", name.escape_ascii())).collect();
             let events: Vec<String> = EVENTS
                 .iter()
                 .map(|(name, stage)| format!("{} ({})", name.escape_ascii(), stage.letter() as char))
                 .collect();
-            let there = if others.is_empty() { "no event".to_string() } else { others.join(", ") };
-            let more = if others.len() == MOST_NAMES { " and perhaps others" } else { "" };
-            notes.push(format!("the trace has {there}{more}; the events that are read are {}", events.join(", ")));
+            let mut note =
+                format!("the trace has {}; the events that are read are {}", self.others.list(), events.join(", "));
+            if self.others.count(nvme::EVENT) > 0 {
+                note.push_str("; nvme_setup_cmd is read by the formats nvme-512 and nvme-4096");
+            }
+            notes.push(format!("{note}; {RECORD}"));
         }
         if self.failed > 0 {
             notes.push(format!("{} failed requests were skipped", self.failed));
@@ -280,6 +202,8 @@ fio 7 [000] 1.7: sched:sched_switch: prev_comm=b
         let why = why_nothing(text, TraceOptions::default());
         assert!(why.contains("the trace has nvme_setup_cmd (1), sched_switch (2);"), "{why}");
         assert!(why.contains("block_bio_queue (Q), block_rq_insert (I), block_rq_issue (D)"), "{why}");
+        assert!(why.contains("nvme_setup_cmd is read by the formats nvme-512 and nvme-4096"), "{why}");
+        assert!(why.contains("perf record -a -e block:block_rq_issue"), "{why}");
     }
 
     #[test]

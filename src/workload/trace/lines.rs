@@ -14,6 +14,11 @@ pub trait LineParser: Default + Send + 'static {
     /// the reason for rejecting it.
     fn parse(&mut self, line: &[u8]) -> Result<Option<Request>, Reason>;
 
+    /// True if a line at the beginning of a file speaks for this format: by default one that it parses.
+    fn fits(&mut self, line: &[u8]) -> bool {
+        self.parse(line).is_ok()
+    }
+
     /// Selects the stage of requests, in formats with stages.
     fn take_stage(&mut self, _stage: Stage) {}
 
@@ -53,7 +58,7 @@ pub(super) struct Parsed<P>(pub P);
 
 impl<P: LineParser> Lines for Parsed<P> {
     fn fits(&mut self, line: &[u8]) -> bool {
-        self.0.parse(line).is_ok()
+        self.0.fits(line)
     }
 
     fn earliest_stage(&self) -> Option<Stage> {

@@ -8,9 +8,10 @@
 //! | `format`, `table` | a format, and the table of formats: [`Format`], [`FORMATS`] |
 //! | `records`, `lines` | the interfaces of the formats: records, and a parser of one line |
 //! | `intake` | common to all formats: times, devices, rejections |
-//! | `captured`, `comma_separated`, `columns`, `blkparse`, `ftrace`, `iolog`, `strace` | the text formats |
-//! | `block_line`, `rwbs`, `stage` | what the formats of the kernel's block layer have in common |
-//! | `vscsi`, `blktrace`, `columnar` | the binary formats |
+//! | `captured`, `comma_separated`, `columns`, `blkparse`, `ftrace`, `nvme`, `biosnoop`, `iolog`, `strace`, `thesios`, `tectonic` | the text formats |
+//! | `column_option`, `column_lines`, `delimited`, `operation_words` | any text, by the columns that the user describes: [`Columns`] |
+//! | `event_line`, `block_line`, `rwbs`, `stage` | what the formats of the kernel's block layer have in common |
+//! | `vscsi`, `blktrace`, `lcs`, `log_writes`, `columnar` | the binary formats |
 //! | `summary` | a counting pass: [`scan`] |
 //! | `placement`, `replay` | a trace on a device of another size: [`TraceWorkload`] |
 //! | `decoded` | a trace that several replays share: [`DecodedTrace`] |
@@ -22,24 +23,33 @@
 //! and an end that fits 64 bits. Rejected lines are counted, and the first are kept; a trace without a valid line is an
 //! error. `docs/traces.md` describes each format.
 
+mod biosnoop;
 mod blkparse;
 mod blktrace;
 mod block_line;
 mod captured;
+mod column_lines;
+mod column_option;
 mod columnar;
 mod columnar_writer;
 mod columns;
 mod comma_separated;
 mod convert;
 mod decoded;
+mod delimited;
+mod event_line;
 mod fields;
 mod format;
 mod ftrace;
 mod intake;
 mod iolog;
+mod lcs;
 mod lines;
+mod log_writes;
 mod numbering;
+mod nvme;
 mod open;
+mod operation_words;
 mod placement;
 mod reader;
 mod recognise;
@@ -53,6 +63,8 @@ mod strace_call;
 mod strace_files;
 mod summary;
 mod table;
+mod tectonic;
+mod thesios;
 mod vscsi;
 mod writer;
 
@@ -61,6 +73,7 @@ mod samples;
 #[cfg(test)]
 mod testing;
 
+pub use column_option::Columns;
 pub use convert::{ConvertSummary, convert};
 pub use decoded::DecodedTrace;
 pub use fields::{Extent, Reason};
@@ -91,6 +104,8 @@ pub struct TraceOptions {
     pub format: Option<&'static Format>,
     /// Read only this device, numbered from 0 in order of appearance.
     pub device: Option<u32>,
+    /// The columns of a text; `None` for a known format. An error with the name of another format than `columns`.
+    pub columns: Option<Columns>,
     /// The stage of requests to read; by default the first that the trace has for all requests. An error for formats without
     /// stages.
     pub stage: Option<Stage>,
@@ -116,6 +131,7 @@ impl Default for TraceOptions {
         TraceOptions {
             formats: FORMATS,
             format: None,
+            columns: None,
             device: None,
             stage: None,
             name: None,

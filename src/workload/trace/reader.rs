@@ -1,20 +1,24 @@
 //! Reads a trace of any format as a stream of operations.
 
+use super::column_lines::ColumnLines;
 use super::columnar::{self, ParquetReader};
 use super::format::{Format, Records};
 use super::intake::Intake;
-use super::lines::Lines;
+use super::lines::{Lines, Parsed};
 use super::open::{Compression, Input};
 use super::recognise;
 use super::records::RecordReader;
 use super::rejected::Rejected;
 use super::stage::Stage;
+use super::table;
 use super::{TraceOptions, unusable};
 use crate::workload::{Operation, WorkloadError};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
+/// The format of a text with described columns, in any table of formats.
+static DESCRIBED: Format = table::COLUMNS;
 const BYTE_ORDER_MARK: &[u8] = &[0xef, 0xbb, 0xbf];
 
 struct TextReader {
@@ -89,7 +93,7 @@ impl TraceReader {
         if head.is_empty() {
             return Err(unusable(name, "the file is empty".to_string()));
         }
-        let (format, recognition_notes) = match options.format {
+        let (format, recognition_notes) = match named_format(name, options)? {
             Some(format) => (format, Vec::new()),
             None => {
                 let stage = options.stage.unwrap_or_default();
@@ -114,6 +118,13 @@ impl TraceReader {
             }
             Records::Binary { open, .. } => open(input, intake, stage),
             Records::Lines(open) => Box::new(TextReader { input, lines: open(stage), intake }),
+            Records::Described => {
+                let columns = options.columns.clone().ok_or_else(|| {
+                    let why = "the format columns needs their description: --columns time=1,op=3,offset=4,size=5";
+                    unusable(name, why.to_string())
+                })?;
+                Box::new(TextReader { input, lines: Box::new(Parsed(ColumnLines::new(columns))), intake })
+            }
         };
         Ok(TraceReader::new(name, format, compression, records, recognition_notes, options))
     }
@@ -122,7 +133,7 @@ impl TraceReader {
     fn of_parquet(name: &str, file: File, options: &TraceOptions) -> Result<TraceReader, WorkloadError> {
         let is_parquet = |format: &Format| matches!(format.records, Records::Parquet);
         let known = options.formats.iter().find(|format| is_parquet(format));
-        let format = match (options.format, known) {
+        let format = match (named_format(name, options)?, known) {
             (None, Some(format)) => format,
             (Some(format), _) if is_parquet(format) => format,
             (Some(format), _) => {
@@ -232,6 +243,18 @@ impl TraceReader {
             reason.push_str(&note);
         }
         reason
+    }
+}
+
+/// The format that the user named, or whose columns are described.
+fn named_format(name: &str, options: &TraceOptions) -> Result<Option<&'static Format>, WorkloadError> {
+    match (&options.columns, options.format) {
+        (None, format) => Ok(format),
+        (Some(_), None) => Ok(Some(&DESCRIBED)),
+        (Some(_), Some(format)) if matches!(format.records, Records::Described) => Ok(Some(format)),
+        (Some(_), Some(format)) => {
+            Err(unusable(name, format!("columns are described, and the format {format} has its own: give one of them")))
+        }
     }
 }
 

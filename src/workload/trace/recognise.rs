@@ -26,7 +26,7 @@ pub(super) fn recognise(
     let begins_as = |format: &&Format| match &format.records {
         Records::Parquet => head.starts_with(columnar::MAGIC),
         Records::Binary { begins, .. } => begins(head),
-        Records::Lines(_) | Records::Refused { .. } => false,
+        Records::Lines(_) | Records::Described | Records::Refused { .. } => false,
     };
     if let Some(format) = formats.iter().find(begins_as) {
         return Ok((format, Vec::new()));
@@ -36,7 +36,7 @@ pub(super) fn recognise(
     }
     let is_refused = |format: &&Format| match &format.records {
         Records::Refused { begins, .. } => begins(head),
-        Records::Lines(_) | Records::Binary { .. } | Records::Parquet => false,
+        Records::Lines(_) | Records::Described | Records::Binary { .. } | Records::Parquet => false,
     };
     if let Some(format) = formats.iter().find(is_refused) {
         return Ok((format, Vec::new()));
@@ -56,13 +56,25 @@ pub(super) fn earliest_stage(format: &Format, head: &[u8], is_whole: bool) -> Op
             lines.earliest_stage()
         }
         Records::Binary { earliest_stage, .. } => earliest_stage(head),
-        Records::Parquet | Records::Refused { .. } => None,
+        Records::Described | Records::Parquet | Records::Refused { .. } => None,
     }
 }
 
 /// True for a filebench workload model.
 pub(super) fn is_filebench(head: &[u8]) -> bool {
     first_lines(head, true).iter().any(|line| FILEBENCH_WORDS.iter().any(|word| line.starts_with(word)))
+}
+
+/// True for a trace of CacheLib's cachebench: keys and sizes of objects.
+pub(super) fn is_of_keys(head: &[u8]) -> bool {
+    let header = head.split(|byte| *byte == b'\n').next().unwrap_or_default().trim_ascii();
+    let has = |name: &[u8]| header.split(|byte| *byte == b',').any(|field| field == name);
+    has(b"key") && has(b"op") && has(b"key_size") && has(b"op_count")
+}
+
+/// True for the output of bpftrace's program of the same name, which has no addresses.
+pub(super) fn is_of_bpftrace(head: &[u8]) -> bool {
+    head.split(|byte| *byte == b'\n').take(4).any(|line| line.starts_with(b"TIME(ms)") && line.ends_with(b"LAT(ms)"))
 }
 
 fn whole_lines(head: &[u8], is_whole: bool) -> Vec<&[u8]> {
@@ -82,7 +94,7 @@ fn first_lines(head: &[u8], is_whole: bool) -> Vec<&[u8]> {
 fn recognise_text(formats: &'static [Format], lines: &[&[u8]], stage: Stage) -> Option<(&'static Format, Vec<String>)> {
     let scores = formats.iter().filter(|format| !format.by_name_alone).filter_map(|format| match &format.records {
         Records::Lines(open) => Some((format, score(&mut *open(stage), lines))),
-        Records::Binary { .. } | Records::Parquet | Records::Refused { .. } => None,
+        Records::Described | Records::Binary { .. } | Records::Parquet | Records::Refused { .. } => None,
     });
     let scores: Vec<(&Format, usize)> = scores.collect();
     let best = scores.iter().map(|(_, score)| *score).max().filter(|best| *best > 0 && 2 * best >= lines.len())?;
@@ -117,11 +129,13 @@ pub(super) fn is_oracle_general(head: &[u8]) -> bool {
 }
 
 fn why_unknown(formats: &[Format], head: &[u8]) -> String {
-    let names: Vec<&str> = formats.iter().map(Format::name).collect();
+    let is_tried = |format: &&Format| !matches!(format.records, Records::Described);
+    let names: Vec<&str> = formats.iter().filter(is_tried).map(Format::name).collect();
     let line = head.split(|byte| *byte == b'\n').find(|line| !line.trim_ascii().is_empty()).unwrap_or(head);
     let excerpt = line[..line.len().min(EXCERPT_BYTES)].escape_ascii();
     format!(
-        "unknown format. Tried: {}. It begins with `{excerpt}`; if it is one of these, name the format",
+        "unknown format. Tried: {}. It begins with `{excerpt}`; if it is one of these, name the format; any text of \
+         lines is read by its columns: --columns time=1,op=3,offset=4,size=5",
         names.join(", ")
     )
 }
@@ -164,6 +178,19 @@ mod tests {
         assert_eq!(format.name(), "mqsim");
         assert!(notes[0].contains("disksim"), "{notes:?}");
         assert_eq!(recognise(FORMATS, samples::DISKSIM, true, Stage::default()).unwrap().1, [] as [String; 0]);
+    }
+
+    #[test]
+    fn traces_of_keys_are_told_by_either_header() {
+        assert!(is_of_keys(samples::CACHELIB));
+        assert!(is_of_keys(b"op_time,key,key_size,op,op_count,size,cache_hits,ttl,usecase\r\n"));
+        assert!(!is_of_keys(samples::THESIOS));
+    }
+
+    #[test]
+    fn the_program_of_bpftrace_is_told_by_its_header() {
+        let output = b"Attached 4 probes\nTIME(ms)     DISK    COMM   PID    LAT(ms)\n611 nvme0n1 bash 4179 10\n";
+        assert!(is_of_bpftrace(output) && !is_of_bpftrace(samples::BIOSNOOP));
     }
 
     #[test]

@@ -58,6 +58,54 @@ fio  1234 [001]  1000.000500:          1 block:block_rq_issue: 8,0 WS 8192 () 20
 kworker/0:1H  99 [001]  1000.000600: block:block_rq_issue: 8,0 FF 0 () 18446744073709551615 + 0 [kworker/0:1H]
 swapper  0 [000]  1000.001000: block:block_rq_complete: 8,0 R () 1000 + 8 [0]
 ";
+pub const NVME: &[u8] = b"# tracer: nop
+  raft-35708   [000] .....  9203.271124: nvme_setup_cmd: nvme0: disk=nvme0n1, qid=1, cmdid=53265, nsid=1, flags=0x0, meta=0x0, cmd=(nvme_cmd_write slba=498455552, len=7, ctrl=0x4000, dsmgmt=0, reftag=0)
+  raft-35708   [000] .....  9203.271125: nvme_setup_cmd: nvme1: disk=nvme1n1, qid=2, cmdid=1, nsid=1, flags=0x0, meta=0x0, cmd=(nvme_cmd_read slba=8, len=0, ctrl=0x0, dsmgmt=0, reftag=0)
+  raft-35708   [000] .....  9203.271126: nvme_setup_cmd: nvme0: disk=nvme0n1, qid=1, cmdid=2, nsid=1, flags=0x0, meta=0x0, cmd=(nvme_cmd_flush cdw10=00 00 00 00)
+  raft-35708   [000] .....  9203.271126: nvme_setup_cmd: nvme0: qid=0, cmdid=2, nsid=1, flags=0x0, meta=0x0, cmd=(nvme_admin_identify cns=1, ctrlid=0)
+  raft-35708   [000] .....  9203.271126: nvme_setup_cmd: nvme0: disk=nvme0n1, qid=1, cmdid=3, nsid=1, flags=0x0, meta=0x0, cmd=(nvme_cmd_dsm nr=1, attributes=4)
+  <idle>-0     [000] d.h1.  9203.271127: nvme_sq: nvme0: disk=nvme0n1, qid=1, head=676, tail=676
+  raft-35708   [000] .....  9203.271127: nvme_setup_cmd: nvme0: disk=nvme0n1, qid=1, cmdid=4, nsid=1, flags=0x0, meta=0x0, cmd=(nvme_cmd_write_zeroes slba=16, len=255, ctrl=0x0, dsmgmt=0, reftag=0)
+";
+pub const NVME_RAW: &[u8] = b"raft 35708 [000]  9203.271124: nvme:nvme_setup_cmd: [FAILED TO PARSE] disk=nvme0n1 ctrl_id=0 qid=1 opcode=1 flags=0 fctype=0 cid=53265 nsid=1 metadata=0 cdw10=ARRAY[00, d4, b5, 1d, 00, 00, 00, 00, 07, 00, 00, 40, 00, 00, 00, 00, 00, 00, 00, 00, 00, 00, 00, 00]
+raft 35708 [000]  9203.271125: nvme:nvme_setup_cmd: [FAILED TO PARSE] disk=nvme1n1 ctrl_id=1 qid=2 opcode=0x2 flags=0 fctype=0 cid=1 nsid=1 metadata=0 cdw10=ARRAY[08, 00, 00, 00, 00, 00, 00, 00, 00, 00, 00, 00, 00, 00, 00, 00, 00, 00, 00, 00, 00, 00, 00, 00]
+raft 35708 [000]  9203.271126: nvme:nvme_setup_cmd: [FAILED TO PARSE] disk=nvme0n1 ctrl_id=0 qid=1 opcode=0 flags=0 fctype=0 cid=2 nsid=1 metadata=0 cdw10=ARRAY[00, 00, 00, 00, 00, 00, 00, 00, 00, 00, 00, 00, 00, 00, 00, 00, 00, 00, 00, 00, 00, 00, 00, 00]
+raft 35708 [000]  9203.271127: nvme:nvme_setup_cmd: [FAILED TO PARSE] disk=nvme0n1 ctrl_id=0 qid=1 opcode=8 flags=0 fctype=0 cid=4 nsid=1 metadata=0 cdw10=ARRAY[10, 00, 00, 00, 00, 00, 00, 00, ff, 00, 00, 00, 00, 00, 00, 00, 00, 00, 00, 00, 00, 00, 00, 00]
+";
+pub const BIOSNOOP: &[u8] = b"TIME(s)     COMM           PID     DISK      T SECTOR     BYTES    LAT(ms)
+0.000004    supervise      1950    xvda1     W 13092560   4096       0.74
+0.000178    Web Content    1950    nvme0n1   R 16         512        0.61
+0.001469    jbd2/xvda1-8   1956    xvda1     W 24         8192       1.24
+";
+pub const BIOSNOOP_C: &[u8] = b"TIME(s)     COMM           PID     DISK    T    SECTOR     BYTES   QUE(ms) LAT(ms)
+0.000004    supervise      1950    xvda1   WS   13092560   4096      0.010   0.740
+0.000178    Web Content    1950    nvme0n1 RA   16         512      -1.000   0.610
+0.001469    jbd2/xvda1-8   1956    xvda1   FWFSM 24         8192      0.020   1.240
+0.002004    kworker/0:1H   99      xvda1   FF   0          0         0.000   0.500
+0.003004    fstrim         7       xvda1   DS   0          1048576   0.000   0.500
+";
+pub const THESIOS: &[u8] = b"filename,file_offset,application,c_time,io_zone,redundancy_type,op_type,service_class,from_flash_cache,cache_hit,request_io_size_bytes,disk_io_size_bytes,response_io_size_bytes,start_time,disk_time,simulated_disk_start_time,simulated_latency
+1f2e,8192,spanner,1705000000,WARM,REPLICATED,WRITE,LATENCY_SENSITIVE,0,-1,4096,0,0,1705276800.5,0,0,0.0004
+77aa,1048576,9c0d,1704000000,COLD,ERASURE_CODED,READ,OTHER,0,0,513,4096,513,1705276800.5015,0.004,1705276800.502,0.005
+1f2e,0,spanner,1705000000,WARM,REPLICATED,READ,OTHER,0,1,4096,0,4096,1705276800.6,0,0,0.0001
+";
+pub const TECTONIC: &[u8] =
+    b"# block_id io_offset io_size op_time op_name user_namespace user_name rs_shard_id op_count host_name
+2147 4096 131072 1570000000.25 2 1 40 0 1 900
+99 0 513 1570000000.5 4 1 40 0 1
+2147 8192 4096 1570000000.5 5 1 40 0
+";
+pub const CACHELIB: &[u8] = b"key,op,size,op_count,key_size
+1668757755,SET,82,1,40
+1668757755,GET,0,1,40
+";
+/// A text that is read by the columns `time=1,op=3,offset=4,size=5,unit=sector,device=2`, and not recognised.
+pub const COLUMNS: &[u8] = b"10.5,sda,W,8,16
+10.5005,sdb,R,1,1
+10.501,sda,flush,0,0
+# a comment
+10.502,sda,TRIM,0,2048
+";
 pub const FIO_V2: &[u8] = b"fio version 2 iolog
 /dev/sdb add
 /data/a file add
@@ -151,6 +199,60 @@ pub fn oracle_general() -> Vec<u8> {
     bytes
 }
 
+/// libCacheSim's format, of version 2 to 8.
+pub fn lcs(version: u8) -> Vec<u8> {
+    let magic = 0x1234_5678_9abc_def0_u64.to_le_bytes();
+    let mut bytes = vec![0; 8192];
+    bytes[..8].copy_from_slice(&magic);
+    bytes[8] = version;
+    bytes[8184..].copy_from_slice(&magic);
+    // write, read, set, delete
+    for (time, object, size, operation, tenant) in
+        [(7u32, 8u64, 4096u32, 13u32, 0u32), (7, 16, 513, 12, 70_000), (9, 8, 512, 13, 0), (9, 0, 8192, 9, 0)]
+    {
+        bytes.extend(time.to_le_bytes());
+        bytes.extend(object.to_le_bytes());
+        bytes.extend(size.to_le_bytes());
+        if version > 2 {
+            bytes.extend([0; 4]);
+        }
+        bytes.extend((operation | tenant << 8).to_le_bytes());
+        if version > 2 {
+            bytes.extend(3600u32.to_le_bytes());
+        }
+        bytes.extend((-1i64).to_le_bytes());
+        let features = if version > 3 { 1 << (version - 4) } else { 0 };
+        bytes.extend(std::iter::repeat_n(0xab, 4 * features));
+    }
+    bytes
+}
+
+/// The log of device mapper's log-writes.
+pub fn log_writes(sector_bytes: u32) -> Vec<u8> {
+    let sector = sector_bytes as usize;
+    let mut bytes = Vec::new();
+    bytes.extend(0x006a_7366_7773_6872_u64.to_le_bytes());
+    bytes.extend(1u64.to_le_bytes());
+    bytes.extend(5u64.to_le_bytes());
+    bytes.extend(sector_bytes.to_le_bytes());
+    bytes.resize(sector, 0);
+    // A write, a flush, a write of metadata that flushes first, a mark, a discard.
+    for (first, sectors, flags, text) in
+        [(16u64, 3u64, 2u64, &b""[..]), (0, 0, 1, b""), (8, 1, 1 | 16, b""), (0, 0, 8, b"mark"), (0, 1 << 31, 4, b"")]
+    {
+        let start = bytes.len();
+        bytes.extend(first.to_le_bytes());
+        bytes.extend(sectors.to_le_bytes());
+        bytes.extend(flags.to_le_bytes());
+        bytes.extend((text.len() as u64).to_le_bytes());
+        bytes.extend(text);
+        bytes.resize(start + sector, 0);
+        let written = if flags & 4 == 0 { sectors as usize * sector } else { 0 };
+        bytes.resize(bytes.len() + written, 0x55);
+    }
+    bytes
+}
+
 pub fn blktrace(version: u8, big_endian: bool) -> Vec<u8> {
     // Categories: write, flush, sync, queue, issue, notify, metadata, discard.
     type Record = (u64, u64, u32, u64, u32, u32, &'static [u8]);
@@ -193,7 +295,7 @@ pub fn blktrace(version: u8, big_endian: bool) -> Vec<u8> {
 
 /// Every sample, by the name of its format.
 pub fn all() -> Vec<(&'static str, Vec<u8>)> {
-    let text: [(&str, &[u8]); 19] = [
+    let text: [(&str, &[u8]); 26] = [
         ("captured", CAPTURED),
         ("operations", OPERATIONS),
         ("msr", MSR),
@@ -205,6 +307,10 @@ pub fn all() -> Vec<(&'static str, Vec<u8>)> {
         ("blkparse", BLKPARSE),
         ("ftrace", FTRACE),
         ("ftrace", PERF),
+        ("nvme-512", NVME),
+        ("nvme-512", NVME_RAW),
+        ("biosnoop", BIOSNOOP),
+        ("biosnoop", BIOSNOOP_C),
         ("fio-v2", FIO_V2),
         ("fio-v3", FIO_V3),
         ("fiu", FIU),
@@ -213,10 +319,15 @@ pub fn all() -> Vec<(&'static str, Vec<u8>)> {
         ("midas", MIDAS),
         ("strace", STRACE),
         ("filebench", FILEBENCH),
+        ("thesios", THESIOS),
+        ("tectonic", TECTONIC),
+        ("cachelib", CACHELIB),
     ];
     let mut all: Vec<_> = text.into_iter().map(|(name, bytes)| (name, bytes.to_vec())).collect();
     all.push(("vscsi", vscsi()));
     all.push(("oracle-general", oracle_general()));
+    all.extend([2, 3, 5].map(|version| ("lcs", lcs(version))));
+    all.push(("dm-log-writes", log_writes(512)));
     all.extend(
         [(7, false), (7, true), (8, false), (8, true)].map(|(version, order)| ("blktrace", blktrace(version, order))),
     );

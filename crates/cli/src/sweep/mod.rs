@@ -14,7 +14,7 @@ mod request;
 use crate::failure::Failure;
 use flashpath::task::CpuTable;
 use flashpath::units::parse_size;
-use flashpath::workload::trace::{Format, Stage};
+use flashpath::workload::trace::{Columns, Format, Stage};
 use flashpath_environment::machine_share;
 use flashpath_sweep::{Identity, Journal, JournalFault, Limits, Plan, Request, SweepError, check_memory, run_all};
 use output::{JournalPlace, Outputs};
@@ -78,6 +78,9 @@ pub struct Sweep {
     /// The trace's format [default: recognised by content]
     #[arg(long, value_parser = crate::workload::format, hide_possible_values = true, help_heading = "Trace")]
     format: Option<&'static Format>,
+    /// The columns of any text, such as time=1,op=3,offset=4,size=5,unit=sector
+    #[arg(long, value_name = "KEY=COLUMN,...", value_parser = crate::workload::columns, help_heading = "Trace")]
+    columns: Option<Columns>,
     /// The stage of requests to read from a trace of block events: Q, I, D or C
     #[arg(long, value_name = "Q|I|D|C", value_parser = crate::workload::stage, help_heading = "Trace")]
     stage: Option<Stage>,

@@ -56,6 +56,7 @@ pub fn describe(mut arguments: Sweep) -> Result<Described, Failure> {
         request.on.push((name, path));
     }
     (request.format, request.stage) = (arguments.format, arguments.stage);
+    request.columns.clone_from(&arguments.columns);
     request.cpu.clone_from(&arguments.cpu);
     Ok(Described { arguments, request, _traces: traces })
 }
@@ -159,6 +160,7 @@ impl Sweep {
             max_request: self.max_request.or(file.max_request),
             cpu: self.cpu.or(file.cpu),
             format: self.format.or(file.format),
+            columns: self.columns.or(file.columns),
             stage: self.stage.or(file.stage),
             device: self.device.or(file.device),
             addresses: self.addresses.or(file.addresses),
@@ -292,7 +294,7 @@ mod tests {
     }
 
     /// A value of each option, which a new option joins.
-    const SAMPLES: [(&str, &str); 30] = [
+    const SAMPLES: [(&str, &str); 31] = [
         ("on", "page/nand"),
         ("seed", "1..3"),
         ("depth", "8"),
@@ -307,6 +309,7 @@ mod tests {
         ("max-request", "44K"),
         ("cpu", "call=800"),
         ("format", "msr"),
+        ("columns", "time=1,op=3,offset=4,size=5"),
         ("stage", "D"),
         ("device", "1"),
         ("addresses", "wrap"),

@@ -165,8 +165,14 @@ fn a_trace_comes_from_standard_input() {
 fn options_for_traces_are_refused_with_other_workloads() {
     let bench = Bench::new();
     bench.write("j.fio", "[a]\nrw=randwrite\nbs=4k\nsize=1m\n");
-    for option in [["--repeat", "3"], ["--format", "spc"], ["--addresses", "wrap"], ["--device", "0"], ["--stage", "D"]]
-    {
+    for option in [
+        ["--repeat", "3"],
+        ["--format", "spc"],
+        ["--columns", "op=1,offset=2,size=3"],
+        ["--addresses", "wrap"],
+        ["--device", "0"],
+        ["--stage", "D"],
+    ] {
         for (workload, kind) in [("uniform", "a generator"), ("fio:j.fio", "a fio job")] {
             let arguments = ["run", workload, "--on", DRIVE, option[0], option[1]];
             bench.refuses(&arguments, &[&format!("{} is for traces", option[0]), kind]);
@@ -175,6 +181,34 @@ fn options_for_traces_are_refused_with_other_workloads() {
         bench.refuses(&arguments, &[&format!("{} is for traces", option[0]), "a file workload"]);
     }
     assert_eq!(bench.files(), ["j.fio"], "nothing was run");
+}
+
+/// Text of any other form was refused, and had to be rewritten first.
+#[test]
+fn any_text_is_read_by_its_columns() {
+    let bench = Bench::new();
+    bench.write("t.txt", "when;disk;kind;lba;n\r\n1.5;a;W;8;16\r\n1.6;b;0;0;8\r\n1.7;a;x;1;1\r\n");
+    let columns = "time=when,op=kind,read=0,offset=lba,size=n,unit=sector,device=disk";
+    let converted = bench.flashpath(&["convert", "t.txt", "o.csv", "--columns", columns]);
+    assert_eq!(converted.code, Some(0), "{converted:?}");
+    for part in ["2 operations in format columns, 1 lines rejected", "line 4: the operation is no known word", "x (1)"]
+    {
+        assert!(converted.stderr.contains(part), "{converted:?}");
+    }
+    let expected = format!("{HEADER}0,0,write,4096,8192,data,0\n100000000,1,read,0,4096,data,0\n");
+    assert_eq!(std::fs::read_to_string(bench.path("o.csv")).unwrap(), expected);
+    let run = bench.flashpath(&["run", "t.txt", "--on", DRIVE, "--columns", columns, "--json", "-"]);
+    assert!(run.code == Some(0) && run.stdout.contains("--columns time=when,op=kind"), "{run:?}");
+    let swept = bench.flashpath(&["sweep", "t.txt", "--on", DRIVE, "--columns", columns, "--csv", "s.csv"]);
+    assert_eq!(swept.code, Some(0), "{swept:?}");
+    for (columns, expected) in [
+        ("time=1", "op= is missing"),
+        ("op=1,offset=2,size=3,lba=4", "lba is unknown: the keys are time"),
+        ("op=type,offset=lba,size=n", "the header has the columns when, disk, kind, lba, n, and not type"),
+    ] {
+        bench.refuses(&["run", "t.txt", "--on", DRIVE, "--columns", columns], &[expected]);
+    }
+    bench.refuses(&["run", "t.txt", "--on", DRIVE, "--columns", columns, "--format", "msr"], &["has its own"]);
 }
 
 /// A name that is not UTF-8 was refused without saying which argument it was; one in a path was cut at its comma; a `~`

@@ -60,6 +60,7 @@ class Description:
     on: list[tuple[str | None, str]]
     options: list[tuple[str, str]]
     format: str | None
+    columns: str | None
     stage: str | None
     cpu: str | None
     #: The digest of its policies: of their code and of the values that they use.
@@ -82,6 +83,7 @@ class Description:
         on: list[tuple[str | None, str]],
         options: list[tuple[str, str]],
         format: str | None,
+        columns: str | None,
         stage: str | None,
         cpu: str | None,
         policies: str,
@@ -89,7 +91,7 @@ class Description:
         """The description of a sweep on this machine."""
         sent = pickled([path for _, path in on]) if policies else b""
         files = [at for at, workload in enumerate(workloads) if _file_of(workload) is not None]
-        return cls(workloads, on, options, format, stage, cpu, policies, sent, files, _native.program())
+        return cls(workloads, on, options, format, columns, stage, cpu, policies, sent, files, _native.program())
 
     def plan(self, files: dict[int, str]) -> _native.Plan:
         """The plan, with these copies in place of the files of workloads."""
@@ -98,7 +100,9 @@ class Description:
             text, _, name = workloads[at]
             is_job = text.startswith("fio:")
             workloads[at] = (f"fio:{copy}", False, name or text) if is_job else (copy, True, name or text)
-        return _native.Plan(workloads, self.on, self.options, format=self.format, stage=self.stage, cpu=self.cpu)
+        return _native.Plan(
+            workloads, self.on, self.options, format=self.format, columns=self.columns, stage=self.stage, cpu=self.cpu
+        )
 
 
 def _file_of(workload: tuple[str, bool, str | None]) -> str | None:

@@ -50,16 +50,22 @@ def workload_of(workload: Workload) -> tuple[str, bool, str | None]:
 
 
 def reading_of(
-    workloads: Sequence[Workload], format: str | None, stage: str | None, device: Values | None
-) -> tuple[str | None, str | None, Values | None]:
+    workloads: Sequence[Workload],
+    format: str | None,
+    columns: str | None,
+    stage: str | None,
+    device: Values | None,
+) -> tuple[str | None, str | None, str | None, Values | None]:
     """The options for reading traces. A read trace brings its own, if none are given."""
     for workload in workloads:
         if isinstance(workload, Trace):
-            own_format, own_stage, own_device = workload.reading
-            format = own_format if format is None else format
+            own_format, own_columns, own_stage, own_device = workload.reading
+            # A format and a description exclude each other.
+            if format is None and columns is None:
+                format, columns = own_format, own_columns
             stage = own_stage if stage is None else stage
             device = own_device if device is None else device
-    return format, stage, device
+    return format, columns, stage, device
 
 
 def paths_of(on: Paths) -> list[tuple[str | None, str]]:

@@ -41,6 +41,7 @@ def run(  # type: ignore[overload-overlap]  # A text is a sequence of texts, but
     addresses: str | None = ...,
     device: int | None = ...,
     format: str | None = ...,
+    columns: str | None = ...,
     stage: str | None = ...,
     cpu: str | None = ...,
     progress: RunProgressOption = ...,
@@ -65,6 +66,7 @@ def run(
     addresses: str | None = ...,
     device: int | None = ...,
     format: str | None = ...,
+    columns: str | None = ...,
     stage: str | None = ...,
     cpu: str | None = ...,
     progress: RunProgressOption = ...,
@@ -88,6 +90,7 @@ def run(
     addresses: str | None = None,
     device: int | None = None,
     format: str | None = None,
+    columns: str | None = None,
     stage: str | None = None,
     cpu: str | None = None,
     progress: RunProgressOption = None,
@@ -116,6 +119,7 @@ def run(
         addresses: A trace's addresses beyond the end of the drive: ``refuse``, ``wrap`` or ``scale``.
         device: Only this device of a trace, from 0.
         format: The format of a trace. Default: recognised by its content.
+        columns: The columns of any text, in place of a format: ``time=1,op=3,offset=4,size=5,unit=sector``.
         stage: The stage of requests in a blktrace trace: ``Q``, ``D`` or ``C``.
         cpu: The nanoseconds of CPU time that the steps of a file system take: ``off``, steps that differ from the
             program's table (``call=800,block-copied=250``), or a file of ``flashpath calibrate --json``.
@@ -130,7 +134,7 @@ def run(
         RunFailed: The run failed; ``result`` has what was measured.
     """
     cpu = None if cpu is None else _native.cpu_steps(cpu)
-    format, stage, read_device = reading_of([workload], format, stage, device)
+    format, columns, stage, read_device = reading_of([workload], format, columns, stage, device)
     options = given({
         "seed": seed, "depth": depth, "timed": timed, "limit": limit, "fill": fill, "precondition": precondition,
         "verify": verify, "size": size, "utilization": utilization, "fsync-every": fsync_every, "max-request": max_request,
@@ -139,7 +143,12 @@ def run(
     })
     # All are checked before the first one begins.
     plans = [
-        (name, _native.Plan([workload_of(workload)], [(name, path)], options, format=format, stage=stage, cpu=cpu, one=True))
+        (
+            name,
+            _native.Plan(
+                [workload_of(workload)], [(name, path)], options, format=format, columns=columns, stage=stage, cpu=cpu, one=True
+            ),
+        )
         for name, path in paths_of(on)
     ]
     results = [_run_plan(name, plan, progress) for name, plan in plans]
@@ -239,6 +248,7 @@ def sweep(
     addresses: Values | None = None,
     device: Values | None = None,
     format: str | None = None,
+    columns: str | None = None,
     stage: str | None = None,
     cpu: str | None = None,
     jobs: int | None = None,
@@ -263,7 +273,7 @@ def sweep(
         depth, timed, limit, fill, precondition, verify, size, utilization, fsync_every, max_request, repeat,
             addresses, device: see
             :func:`flashpath.run`; each takes several values.
-        format, stage, cpu: see :func:`flashpath.run`.
+        format, columns, stage, cpu: see :func:`flashpath.run`.
         jobs: The number of runs beside each other. Default: the processors. With ``client``, its workers decide.
         memory: Bytes of memory of all runs together. Default: half of the machine's, or of the control group's limit.
         journal: The file of the runs that are done. ``flashpath sweep --journal`` can go on with the same file, unless a
@@ -278,7 +288,7 @@ def sweep(
     """
     workloads = [workload] if isinstance(workload, (str, os.PathLike, Trace)) else list(workload)
     cpu = None if cpu is None else _native.cpu_steps(cpu)
-    format, stage, device = reading_of(workloads, format, stage, device)
+    format, columns, stage, device = reading_of(workloads, format, columns, stage, device)
     options = given({
         "seed": seed, "depth": depth, "timed": timed, "limit": limit, "fill": fill, "precondition": precondition,
         "verify": verify, "size": size, "utilization": utilization, "fsync-every": fsync_every, "max-request": max_request,
@@ -286,7 +296,7 @@ def sweep(
         "addresses": addresses, "device": device,
     })
     asked, paths = [workload_of(one) for one in workloads], paths_of(on)
-    plan = _native.Plan(asked, paths, options, format=format, stage=stage, cpu=cpu)
+    plan = _native.Plan(asked, paths, options, format=format, columns=columns, stage=stage, cpu=cpu)
     policies = digest_of([path for _, path in paths])
     before = _native.policy_costs()
     watch = SweepWatch(progress)
@@ -302,7 +312,7 @@ def sweep(
         else:
             from ._dask import Description, run_on
 
-            described = Description.of(asked, paths, options, format, stage, cpu, policies)
+            described = Description.of(asked, paths, options, format, columns, stage, cpu, policies)
             opened = _native.Journal(plan, journal, command, policies)
             run_on(client, plan, described, opened, None if journal is None else os.fspath(journal), watch)
         return Sweep(opened.table(), plan.columns, opened.failed(), costs_since(before))

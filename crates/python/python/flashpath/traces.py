@@ -56,15 +56,16 @@ class Trace(ArrowStream):
         file: str | os.PathLike[str],
         *,
         format: str | None = None,
+        columns: str | None = None,
         stage: str | None = None,
         device: int | None = None,
         limit: int | None = None,
     ) -> None:
-        self._native = _native.Trace(file, format=format, stage=stage, device=device, limit=limit)
+        self._native = _native.Trace(file, format=format, columns=columns, stage=stage, device=device, limit=limit)
         #: The file.
         self.file = os.fspath(file)
-        #: The options with which it is read: format, stage, device.
-        self.reading = (format, stage, device)
+        #: The options with which it is read: format, columns, stage, device.
+        self.reading = (format, columns, stage, device)
         found: dict[str, Any] = json.loads(self._native.summary())
         values: dict[str, Any] = {
             one.name: tuple(value) if isinstance(value := found[one.name], list) else value for one in fields(TraceSummary)
@@ -90,6 +91,7 @@ def trace(
     file: str | os.PathLike[str],
     *,
     format: str | None = None,
+    columns: str | None = None,
     stage: str | None = None,
     device: int | None = None,
     limit: int | None = None,
@@ -99,6 +101,8 @@ def trace(
     Args:
         file: The file.
         format: The format. Default: recognised by its content.
+        columns: The columns of any text, from 1 or by the names in its header, in place of a format:
+            ``time=1,op=3,offset=4,size=5,unit=sector``. docs/traces.md has all keys.
         stage: The stage of requests in a blktrace trace: ``Q``, ``D`` or ``C``.
         device: Only this device, numbered from 0 in order of appearance.
         limit: Only this many requests of the table and the summary; a run has its own limit.
@@ -106,4 +110,4 @@ def trace(
     Raises:
         InputError: The file cannot be read, or is no trace.
     """
-    return Trace(file, format=format, stage=stage, device=device, limit=limit)
+    return Trace(file, format=format, columns=columns, stage=stage, device=device, limit=limit)
