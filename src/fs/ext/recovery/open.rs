@@ -269,9 +269,12 @@ impl Ext {
             }
         };
         if self.read_only.is_some() {
-            let is_kept = !fast.commits.is_empty();
-            self.has_logged_data = AtomicBool::new(is_kept || !replayed.blocks.is_empty());
-            return Ok(if is_kept { () } else { self.keep_replayed(task, replayed)? });
+            // With fast commits they are in memory already.
+            if fast.commits.is_empty() {
+                return Ok(self.keep_replayed(task, replayed)?);
+            }
+            self.has_logged_data = AtomicBool::new(true);
+            return Ok(());
         }
         let is_replayed = !replayed.blocks.is_empty();
         self.keep_replayed(task, replayed)?;
