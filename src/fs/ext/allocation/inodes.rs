@@ -81,7 +81,7 @@ impl Ext {
         let (group, at) = self.shape.place_of_inode(number);
         let _alone = self.group_gate(group).enter(task);
         let descriptor = self.descriptor(task, group)?;
-        Ok(bits::is_set(&*self.inode_bitmap(task, group, &descriptor)?, at))
+        Ok(bits::is_set(&self.inode_bitmap(task, group, &descriptor)?, at))
     }
 
     /// Marks a free inode of a group as used. The task is behind the group's gate.

@@ -92,7 +92,6 @@ impl Ext {
 
     /// Makes the changes of the first `count` fast commits, and answers the changed blocks; of a failure, the number of the
     /// fast commits before it.
-    #[expect(clippy::type_complexity, reason = "two results, of which the first is needed with either of the second")]
     fn try_fast(
         &mut self,
         task: &Task<'_>,
