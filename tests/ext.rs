@@ -14,6 +14,8 @@ mod damaged_and_unclean;
 mod damaged_mounts;
 #[path = "ext/external.rs"]
 mod external;
+#[path = "ext/fast_commits.rs"]
+mod fast_commits;
 #[path = "ext/features.rs"]
 mod features;
 #[path = "ext/flights.rs"]

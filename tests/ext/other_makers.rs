@@ -225,19 +225,14 @@ fn large_files_keep_their_sizes() {
     }
 }
 
-/// A volume with fast_commit was mounted read-only without a word.
+/// A volume with fast_commit was mounted read-only.
 #[test]
-fn a_volume_with_fast_commit_says_what_makes_it_writable() {
+fn a_volume_with_fast_commit_is_writable() {
     if !has_e2fsprogs() {
         return;
     }
     let image = Image::of_bytes(16 * MIB);
     image.mke2fs(&["-t", "ext4", "-b", "1024", "-O", "fast_commit"]);
-    let volume = image.volume("", Access::IfWhole);
-    let why = call(|call| volume.state(call)).unwrap().read_only.unwrap();
-    assert!(why.contains("tune2fs -O ^fast_commit"), "{why}");
-    drop(volume);
-    run("tune2fs", &["-O", "^fast_commit", &image.text()]);
     let volume = image.volume("", Access::IfWhole);
     assert_eq!(call(|call| volume.state(call)).unwrap().read_only, None);
     call(|call| volume.unmount(call)).unwrap();

@@ -68,11 +68,9 @@ impl Ext {
                 (None, Err(why)) => return Err(damaged("the journal's superblock", why)),
             },
         };
-        let unknown = superblock.features()
-            & !(feature::REVOKES | feature::WIDE | feature::SUMS_V2 | feature::SUMS_V3 | feature::ASYNC_COMMIT);
+        let unknown = superblock.features() & !feature::ALL;
         if unknown != 0 {
-            let name = if unknown & feature::FAST_COMMIT != 0 { "fast_commit" } else { "unknown ones" };
-            return Err(damaged("the journal's superblock", format!("it has features not known here: {name}")));
+            return Err(damaged("the journal's superblock", format!("it has features not known here: {unknown:#x}")));
         }
         Ok(FoundLog { superblock, place, flipped })
     }

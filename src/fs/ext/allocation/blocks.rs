@@ -222,6 +222,33 @@ impl Ext {
         Ok(())
     }
 
+    /// Takes these blocks, which are free.
+    ///
+    /// # Errors
+    ///
+    /// One of them is in use, or can be none of a file.
+    pub fn take_exactly(&self, handle: &Handle<'_>, range: Range<u64>) -> Result<(), VolumeError> {
+        let what = || format!("blocks {range:?}");
+        if range.is_empty() || !self.can_be_a_files(range.start, range.end - range.start) {
+            return Err(damaged(what(), "they can be none of a file"));
+        }
+        let mut at = range.start;
+        while at < range.end {
+            let (group, first) = self.shape.place_of_block(at);
+            let count = (range.end - at).min(self.shape.group_blocks - u64::from(first)) as u32;
+            let _alone = self.group_gate(group).enter(handle.task);
+            let descriptor = self.descriptor(handle.task, group)?;
+            let bits = self.block_bitmap(handle.task, group, &descriptor)?;
+            if let Some(used) = bits::next_used(&bits, first, first + count) {
+                let block = self.shape.group_start(group) + u64::from(used);
+                return Err(damaged(what(), format!("block {block} is in use")));
+            }
+            self.mark(handle, group, first..first + count)?;
+            at += u64::from(count);
+        }
+        Ok(())
+    }
+
     /// Takes one block for metadata, which was promised.
     pub fn take_block(&self, handle: &Handle<'_>, near: u64) -> Result<u64, VolumeError> {
         Ok(self.take_blocks(handle, Goal::of_metadata(near), 1)?.start)

@@ -53,22 +53,54 @@ impl Ext {
     fn take_inode_in(&self, handle: &Handle<'_>, group: u32, is_directory: bool) -> Result<Option<u32>, VolumeError> {
         let task = handle.task;
         let _alone = self.group_gate(group).enter(task);
-        let mut descriptor = self.descriptor(task, group)?;
+        let descriptor = self.descriptor(task, group)?;
         if descriptor.free_inodes == 0 {
             return Ok(None);
         }
-        let mut bits = self.inode_bitmap(task, group, &descriptor)?.to_vec();
+        let bits = self.inode_bitmap(task, group, &descriptor)?.to_vec();
         let reserved = if group == 0 { self.shape.first_inode - 1 } else { 0 };
         let Some(at) = bits::next_clear(&bits, reserved, self.shape.group_inodes) else {
             return Ok(None);
         };
+        self.mark_inode(handle, (group, at), descriptor, bits, is_directory)?;
+        Ok(Some(group * self.shape.group_inodes + at + 1))
+    }
+
+    /// Takes the inode with this number, which is free.
+    pub fn take_inode_number(&self, handle: &Handle<'_>, number: u32, is_directory: bool) -> Result<(), VolumeError> {
+        let (group, at) = self.shape.place_of_inode(number);
+        let _alone = self.group_gate(group).enter(handle.task);
+        let descriptor = self.descriptor(handle.task, group)?;
+        let bits = self.inode_bitmap(handle.task, group, &descriptor)?.to_vec();
+        debug_assert!(!bits::is_set(&bits, at), "inode {number} is free");
+        self.mark_inode(handle, (group, at), descriptor, bits, is_directory)
+    }
+
+    /// True if an inode is in use, as its bitmap says.
+    pub fn is_inode_used(&self, task: &Task<'_>, number: u32) -> Result<bool, VolumeError> {
+        let (group, at) = self.shape.place_of_inode(number);
+        let _alone = self.group_gate(group).enter(task);
+        let descriptor = self.descriptor(task, group)?;
+        Ok(bits::is_set(&self.inode_bitmap(task, group, &descriptor)?, at))
+    }
+
+    /// Marks a free inode of a group as used. The task is behind the group's gate.
+    fn mark_inode(
+        &self,
+        handle: &Handle<'_>,
+        (group, at): (u32, u32),
+        mut descriptor: Descriptor,
+        mut bits: Vec<u8>,
+        is_directory: bool,
+    ) -> Result<(), VolumeError> {
+        let task = handle.task;
         if descriptor.has(flag::NO_BLOCKS) && self.shape.checksums.cover_groups() {
             let blocks = self.block_bitmap(task, group, &descriptor)?.to_vec();
             self.store_block_bitmap(handle, group, &mut descriptor, blocks)?;
         }
         self.prepare_table(handle, &descriptor, at)?;
         bits::put(&mut bits, at..at + 1, true);
-        descriptor.free_inodes -= 1;
+        descriptor.free_inodes = descriptor.free_inodes.saturating_sub(1);
         descriptor.directories += u32::from(is_directory);
         if self.shape.checksums.cover_groups() {
             descriptor.never_used = match descriptor.has(flag::NO_INODES) {
@@ -78,7 +110,7 @@ impl Ext {
         }
         self.store_inode_bitmap(handle, group, &mut descriptor, bits)?;
         self.free.inodes.fetch_sub(1, Ordering::SeqCst);
-        Ok(Some(group * self.shape.group_inodes + at + 1))
+        Ok(())
     }
 
     /// A block of the table whose inodes were never used holds what was there before the volume: it is made anew.

@@ -72,7 +72,7 @@ const NAMES: &[(Feature, &str, Knows)] = &[
     (RESIZE_INODE, "resize_inode", Writing),
     (DIR_INDEX, "dir_index", Writing),
     (SPARSE_SUPER2, "sparse_super2", Writing),
-    (FAST_COMMIT, "fast_commit", Reading),
+    (FAST_COMMIT, "fast_commit", Writing),
     (Feature(Compatible, 0x800), "stable_inodes", Writing),
     (ORPHAN_FILE, "orphan_file", Writing),
     (Feature(Incompatible, 0x1), "compression", Nothing),

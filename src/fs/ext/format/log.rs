@@ -4,6 +4,7 @@
 //! head        0 magic 0xC03B3998   4 kind   8 number of the transaction
 //! superblock  0 head   12 block's bytes  16 blocks  20 first block of records  24 first transaction  28 its block, 0: none
 //!             32 error  36 features: compatible, 40 incompatible, 44 read-only  48 UUID (16)  64 users  80 sums (1)
+//!             84 blocks of the fast-commit area, the last ones of the log
 //!             244 number of the volume's mount (8, in padding, which the kernel and e2fsck leave as it is)
 //!             252 checksum  256 UUIDs of the file systems whose log it is (48 x 16)
 //! descriptor  0 head   12 tags, each of a block whose copy follows            the last 4 bytes: checksum
@@ -25,6 +26,9 @@ pub const SUPERBLOCK_BYTES: usize = 1024;
 const HEAD: usize = 12;
 const MOUNT_NUMBER: usize = 244;
 const SUPERBLOCK_SUM: usize = 252;
+/// The number of blocks for fast commits; zero stands for the usual number.
+const FAST_BLOCKS: usize = 84;
+const USUAL_FAST_BLOCKS: u32 = 256;
 /// Bytes of a superblock of version 1.
 const OLD_BYTES: usize = 36;
 const USERS: usize = 256;
@@ -53,6 +57,8 @@ pub mod feature {
     pub const SUMS_V2: u32 = 8;
     pub const SUMS_V3: u32 = 16;
     pub const FAST_COMMIT: u32 = 32;
+    /// Those that are known here.
+    pub const ALL: u32 = REVOKES | WIDE | ASYNC_COMMIT | SUMS_V2 | SUMS_V3 | FAST_COMMIT;
 }
 
 /// The compatible feature of a log whose commits have a checksum of their transaction: that of version 1.
@@ -106,7 +112,11 @@ impl LogSuperblock {
             let (first, end) = (found.first(), found.blocks());
             return Err(format!("records from block {first} to {end} do not lie in {blocks} blocks"));
         }
-        if found.start() != 0 && !(found.first()..found.blocks()).contains(&found.start()) {
+        if found.first() >= found.records_end() {
+            let (fast, all) = (found.fast_blocks(), found.blocks());
+            return Err(format!("{fast} of its {all} blocks are for fast commits, and none is left for records"));
+        }
+        if found.start() != 0 && !(found.first()..found.records_end()).contains(&found.start()) {
             return Err(format!("it begins at block {}, which is not one of its records", found.start()));
         }
         Ok(found)
@@ -199,6 +209,26 @@ impl LogSuperblock {
 
     pub fn blocks(&self) -> u32 {
         be32(&self.0, 16)
+    }
+
+    /// Blocks of the area for fast commits, at the end of the log; 0 if it has none.
+    fn fast_blocks(&self) -> u32 {
+        match be32(&self.0, FAST_BLOCKS) {
+            _ if !self.has(feature::FAST_COMMIT) => 0,
+            0 => USUAL_FAST_BLOCKS,
+            blocks => blocks,
+        }
+    }
+
+    /// The block behind the last one for records.
+    pub fn records_end(&self) -> u32 {
+        self.blocks().saturating_sub(self.fast_blocks())
+    }
+
+    /// The blocks for fast commits. The first block of the area has none: the kernel begins behind it.
+    pub fn fast_area(&self) -> std::ops::Range<u32> {
+        let end = self.blocks();
+        (self.records_end() + 1).min(end)..end
     }
 
     /// The first block of records.

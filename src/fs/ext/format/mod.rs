@@ -20,6 +20,7 @@
 //! | `attributes` | extended attributes |
 //! | `access_list` | access control lists, which are stored in another form than programs see |
 //! | `log` | the records of jbd2 |
+//! | `fast_commit` | the tags of fast commits |
 //! | `orphans` | the file of orphans |
 
 pub mod access_list;
@@ -29,6 +30,7 @@ pub mod bytes;
 pub mod checksum;
 pub mod entries;
 pub mod extents;
+pub mod fast_commit;
 pub mod features;
 pub mod group;
 pub mod hash;

@@ -60,7 +60,7 @@ impl Jbd2 {
     /// The empty log of the volume on `media` that lies in this place. It is used as if it had `most_used` blocks of
     /// records at the most.
     pub fn new(media: &Arc<Media>, place: LogPlace, superblock: LogSuperblock, most_used: u32) -> Jbd2 {
-        let (dialect, head, end) = (Dialect::of(&superblock), superblock.first(), superblock.blocks());
+        let (dialect, head, end) = (Dialect::of(&superblock), superblock.first(), superblock.records_end());
         let state = Mutex::new(State { stored: VecDeque::new(), superblock, head, used: 0, is_open: false });
         let volume = Some(Arc::clone(media)).filter(|media| !Arc::ptr_eq(media, &place.media));
         Jbd2 { place, volume, dialect, first: head, end, most_used, state }

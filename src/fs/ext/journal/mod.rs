@@ -1,11 +1,12 @@
 //! The seam between the file system and its journal.
 //!
 //! Above it, the file system begins a [`Handle`], changes blocks within it, and commits. Below it, a [`Journal`] makes the
-//! changes of all handles of a transaction durable together, and writes them home later. There are two:
+//! changes of all handles of a transaction durable together, and writes them home later. There are three:
 //!
 //! - [`LoggedJournal`] collects the changes of the running transaction and hands them to a [`Log`], which stores whole
 //!   transactions: `jbd2`, in the volume itself or on a device of its own, or `retained`, which writes nothing and has a
 //!   monitor keep the memory of committed blocks. Another kind of log replaces [`Log`] alone.
+//! - [`CollectedJournal`] keeps changes in memory alone, for a replay.
 //! - [`NvmJournal`] copies each changed block into partitioned non-volatile memory when its handle ends, without a lock.
 //!
 //! | file | content |
@@ -14,6 +15,7 @@
 //! | `handle` | changes that belong together |
 //! | `common` | what both journals keep: blocks that were freed, counts, why nothing is changed any more |
 //! | `transactions` | the running transaction, and commits to a log |
+//! | `collected` | a journal that stores nothing |
 //! | `commit_thread` | a thread of its own that commits, if there is one |
 //! | `rounds` | a checkpoint that several threads work on |
 //! | `checkpoint` | committed blocks of a log go home, beside commits |
@@ -29,6 +31,7 @@ mod atomic;
 mod checkpoint;
 #[cfg(test)]
 mod checkpoint_tests;
+mod collected;
 mod commit_thread;
 mod common;
 mod handle;
@@ -41,6 +44,7 @@ mod room;
 mod rounds;
 mod transactions;
 
+pub use collected::{Changed, CollectedJournal};
 pub use common::Counts;
 pub use handle::Handle;
 pub use jbd2::Jbd2;

@@ -87,7 +87,7 @@ impl<'r> Reader<'r> {
         self.left = self.left.checked_sub(1)?;
         let at = self.at;
         self.at += 1;
-        if self.at >= self.log.superblock.blocks() {
+        if self.at >= self.log.superblock.records_end() {
             self.at = self.log.superblock.first();
         }
         Some(at)

@@ -2,24 +2,26 @@
 //!
 //! 1. The superblock, at byte 1024, and whether its features are known here.
 //! 2. All group descriptors.
-//! 3. The log: what it has that is not home. A volume that can only be read keeps it in memory; another writes it home.
+//! 3. The log: what it has that is not home, and the fast commits behind it. A volume that can only be read keeps it in memory; another writes it home.
 //! 4. The journal begins, and the superblock says that the volume is in use.
 //! 5. Orphans: files without a name are freed, and those that were being cut off are.
 //!
 //! A volume that is opened to be read alone is not changed, whatever its log says.
 
+use super::fast_replay::FastReplayed;
+use super::fast_scan::FastCommits;
 use super::replay::{Replayed, ReplayedLog};
 use crate::device::{BlockDevice, Medium};
 use crate::fs::ext::allocation::blocks::gates;
 use crate::fs::ext::allocation::own_blocks::OwnBlocks;
 use crate::fs::ext::allocation::space::Free;
 use crate::fs::ext::allocation::windows::Windows;
-use crate::fs::ext::blocks::Blocks;
+use crate::fs::ext::blocks::{Blocks, Bytes};
 use crate::fs::ext::error::{OpenExtError, damaged};
 use crate::fs::ext::files::node::Nodes;
 use crate::fs::ext::files::orphans::{Head, Orphans};
 use crate::fs::ext::files::storing::Waiting;
-use crate::fs::ext::format::features::{FAST_COMMIT, HAS_JOURNAL, JOURNAL_DEV, NEEDS_RECOVERY, WIDE};
+use crate::fs::ext::format::features::{HAS_JOURNAL, JOURNAL_DEV, WIDE};
 use crate::fs::ext::format::group::Descriptor;
 use crate::fs::ext::format::log::{LogSuperblock, feature};
 use crate::fs::ext::format::shape::Shape;
@@ -37,9 +39,18 @@ use crate::label::{Cause, Content, Label};
 use crate::task::{Gate, SharedGate, Task};
 use crate::time::Time;
 use crate::units::BLOCK_BYTES;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::atomic::{AtomicBool, AtomicU64};
+
+/// The state from which a mount goes on.
+struct Begun {
+    replayed: Replayed,
+    fast: FastCommits,
+    /// Changes in the log are lost.
+    has_lost: bool,
+}
 
 /// Blocks of a transaction with which the largest call fits into one.
 const LEAST_JOURNAL: usize = 192;
@@ -57,15 +68,14 @@ impl Ext {
         ext.sum_groups(&task)?;
         if let Some(log) = ext.find_log(&task)? {
             let replayed = ext.replayed(&task, &log)?;
-            let has_lost = replayed.has_lost;
             // The superblock in the log is the newest one.
             if let Some(bytes) = replayed.blocks.get(&ext.shape.superblock_block(0)) {
                 let at = PLACE as usize % ext.shape.block_bytes;
                 let state = Superblock::new(&bytes[at..at + LENGTH]).state();
                 ext.read_only = ext.read_only.take().or_else(|| ext.refuses_errors(state, access));
             }
-            let replayed = ext.settle_log(replayed, access);
-            ext.start(&task, log, replayed, has_lost)?;
+            let begun = ext.settle_log(replayed, access);
+            ext.start(&task, log, begun, access)?;
         }
         Ok(ext)
     }
@@ -169,18 +179,7 @@ impl Ext {
         }
         let unwritable = self.shape.features.unwritable();
         if !unwritable.is_empty() {
-            let (has_fast, is_unclean) =
-                (self.shape.features.has(FAST_COMMIT), self.shape.features.has(NEEDS_RECOVERY));
-            let remedy = match (has_fast, is_unclean) {
-                (true, true) => {
-                    "; changes in its fast commits are not seen: let e2fsck or the kernel replay the log, then \
-                     'tune2fs -O ^fast_commit' makes it writable"
-                }
-                (true, false) => ": 'tune2fs -O ^fast_commit' makes it writable",
-                (false, _) => "",
-            };
-            let names = unwritable.join(", ");
-            return Some(format!("it has features that cannot be written here: {names}{remedy}"));
+            return Some(format!("it has features that cannot be written here: {}", unwritable.join(", ")));
         }
         if !self.shape.features.has(HAS_JOURNAL) {
             return Some("it has no journal".to_string());
@@ -233,30 +232,50 @@ impl Ext {
 
     /// Tells what of the log is damaged: the volume can only be read then, unless its user knows. Blocks that a lost record
     /// may have revoked are left out, but for those that no file can have.
-    fn settle_log(&mut self, log: ReplayedLog, access: Access) -> Replayed {
-        let ReplayedLog { mut blocks, doubtful, next, damage, .. } = log;
+    fn settle_log(&mut self, log: ReplayedLog, access: Access) -> Begun {
+        let ReplayedLog { mut blocks, doubtful, next, damage, has_lost, mut fast } = log;
         let superblock_block = self.shape.superblock_block(0);
         let is_fixed = |block: u64| block == superblock_block || self.own_blocks.overlaps(&(block..block + 1));
         blocks.extend(doubtful.into_iter().filter(|(block, _)| is_fixed(*block)));
-        if !damage.is_empty() && access != Access::DespiteDamage {
-            self.read_only.get_or_insert("its journal is damaged".to_string());
-        }
-        self.damage.extend(damage);
-        Replayed { blocks, next, damaged: Vec::new() }
+        let has_lost = has_lost || fast.damage.is_some();
+        damage.into_iter().chain(fast.damage.take()).for_each(|damage| self.tell_of_log(damage, access));
+        Begun { replayed: Replayed { blocks, next, damaged: Vec::new() }, fast, has_lost }
     }
 
-    /// Goes on from what the log says. `has_lost`: changes in it are lost, and its user goes on nevertheless.
-    fn start(
-        &mut self,
-        task: &Task<'_>,
-        log: FoundLog,
-        replayed: Replayed,
-        has_lost: bool,
-    ) -> Result<(), OpenExtError> {
-        if self.read_only.is_some() {
-            return Ok(self.keep_replayed(task, replayed)?);
+    /// Tells that the log is damaged.
+    fn tell_of_log(&mut self, damage: Damage, access: Access) {
+        if access != Access::DespiteDamage {
+            self.read_only.get_or_insert("its journal is damaged".to_string());
         }
-        let next = replayed.next;
+        self.damage.push(damage);
+    }
+
+    /// Goes on from what the log says.
+    fn start(&mut self, task: &Task<'_>, log: FoundLog, begun: Begun, access: Access) -> Result<(), OpenExtError> {
+        let Begun { replayed, fast, mut has_lost } = begun;
+        let mut next = replayed.next;
+        let mut fast_replayed = FastReplayed::default();
+        if !fast.commits.is_empty() {
+            self.keep_copies(task, &replayed.blocks, false)?;
+            fast_replayed = self.replay_fast(task, &fast, &replayed.blocks)?;
+            has_lost |= fast_replayed.damage.is_some();
+            fast_replayed.damage.take().into_iter().for_each(|damage| self.tell_of_log(damage, access));
+        }
+        let transaction = match self.fast_transaction(&log, fast.id, &fast_replayed.blocks) {
+            Ok(transaction) => Some(transaction),
+            Err(why) => {
+                self.read_only.get_or_insert(why);
+                None
+            }
+        };
+        if self.read_only.is_some() {
+            // With fast commits they are in memory already.
+            if fast.commits.is_empty() {
+                return Ok(self.keep_replayed(task, replayed)?);
+            }
+            self.has_logged_data = AtomicBool::new(true);
+            return Ok(());
+        }
         let is_replayed = !replayed.blocks.is_empty();
         self.keep_replayed(task, replayed)?;
         if is_replayed {
@@ -267,6 +286,10 @@ impl Ext {
             let superblock = &mut self.head.get_mut().superblock;
             superblock.set16(58, superblock.state() | state::ERRORS);
             self.mark_superblock(task, true)?;
+        }
+        if let Some(transaction) = transaction.filter(|_| !fast_replayed.blocks.is_empty()) {
+            next = transaction.store(task, self.wall(task.now()).0)?;
+            self.keep_copies(task, &fast_replayed.blocks, true)?;
         }
         self.begin_journal(task, log, next)?;
         self.free_orphans(task)?;
@@ -296,7 +319,7 @@ impl Ext {
         superblock.set_start(0, next.0);
         self.count_mount(&mut superblock);
         let most = u32::try_from(self.shares.changed_blocks(self.shape.block_bytes)).unwrap_or(u32::MAX);
-        let records = (superblock.blocks() - superblock.first()).min(most);
+        let records = (superblock.records_end() - superblock.first()).min(most);
         let place = log.place;
         match self.journal_media {
             Some(_) => self.media.set_journal(&[])?,
@@ -307,6 +330,7 @@ impl Ext {
         }
         let mut bytes = superblock.bytes().to_vec();
         bytes.resize(self.shape.block_bytes, 0);
+        self.clear_fast(task, &place, &superblock)?;
         let label = Label::first(Cause::JournalCommit, Content::Journal);
         place.media.write_metadata(task, place.superblock, &bytes, label)?;
         place.media.flush(task)?;
@@ -347,24 +371,33 @@ impl Ext {
     /// Takes what the log has for newer than what is on the device. A volume that can only be read keeps it in memory;
     /// of another it is written home.
     pub fn keep_replayed(&mut self, task: &Task<'_>, replayed: Replayed) -> Result<(), VolumeError> {
-        let superblock_block = self.shape.superblock_block(0);
         if replayed.blocks.is_empty() {
             return Ok(());
         }
         self.has_logged_data = AtomicBool::new(true);
-        let is_written = self.read_only.is_none();
+        self.keep_copies(task, &replayed.blocks, self.read_only.is_none())
+    }
+
+    /// Takes these bytes of blocks: home, where they are durable then, or in memory.
+    fn keep_copies(
+        &mut self,
+        task: &Task<'_>,
+        blocks: &BTreeMap<u64, Bytes>,
+        is_written: bool,
+    ) -> Result<(), VolumeError> {
+        let superblock_block = self.shape.superblock_block(0);
         let label = Label::first(Cause::Checkpoint, Content::Metadata);
-        for (block, bytes) in replayed.blocks {
+        for (block, bytes) in blocks.iter().map(|(block, bytes)| (*block, bytes)) {
             if block == superblock_block {
                 let at = PLACE as usize % self.shape.block_bytes;
                 self.head.get_mut().superblock = Superblock::new(&bytes[at..at + LENGTH]);
             }
             if is_written {
-                self.media.write(task, block, &bytes, label)?;
+                self.media.write(task, block, bytes, label)?;
                 // What was read before is older.
                 self.blocks.forget(block);
             } else {
-                self.blocks.set(block, &bytes);
+                self.blocks.set(block, bytes);
             }
         }
         if is_written {

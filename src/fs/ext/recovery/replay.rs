@@ -9,6 +9,7 @@
 //! structures mends what the rest leaves inconsistent. One thing is in doubt: if a record is lost that may have revoked a
 //! block, an older copy of that block may be one of directory entries where a file has its bytes now.
 
+use super::fast_scan::{FastCommits, fast_commits};
 use super::log_scan::{Copy, Fault, Loss, Reader, Scanned, scan};
 use crate::fs::ext::Ext;
 use crate::fs::ext::blocks::Bytes;
@@ -40,6 +41,8 @@ pub struct ReplayedLog {
     pub damage: Vec<Damage>,
     /// Changes are lost.
     pub has_lost: bool,
+    /// The fast commits behind it.
+    pub fast: FastCommits,
 }
 
 impl Ext {
@@ -52,6 +55,7 @@ impl Ext {
             next,
             damage: log.flipped.iter().map(|why| mended_superblock(why)).collect(),
             has_lost: false,
+            fast: FastCommits::none(next),
         };
         if log.superblock.start() == 0 {
             return Ok(replayed);
@@ -62,7 +66,13 @@ impl Ext {
         replayed.next = scanned.end.next();
         replayed.has_lost = scanned.faults.iter().any(|fault| fault.loss == Loss::Records);
         replayed.damage.extend(scanned.faults.iter().map(|fault| told(fault, &scanned)));
+        let end = scanned.end;
         self.take_copies(&reader, &Dialect::of(&log.superblock), scanned, &mut replayed)?;
+        replayed.fast = fast_commits(&reader, log.superblock.fast_area(), end)?;
+        if replayed.has_lost && !replayed.fast.commits.is_empty() {
+            replayed.damage.push(left_out(&replayed.fast));
+            replayed.fast.commits.clear();
+        }
         Ok(replayed)
     }
 
@@ -124,6 +134,12 @@ impl Ext {
         }
         Ok(())
     }
+}
+
+/// Fast commits that follow a log of which changes are lost.
+fn left_out(fast: &FastCommits) -> Damage {
+    let what = format!("{} fast commits of the journal follow records that are damaged", fast.commits.len());
+    Damage { what, repair: "they are left out: they may contradict what is left of the log".to_string() }
 }
 
 fn mended_superblock(why: &str) -> Damage {

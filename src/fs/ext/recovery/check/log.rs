@@ -15,6 +15,7 @@ use super::maps::FileMap;
 use crate::fs::ext::blocks::Bytes;
 use crate::fs::ext::error::{OpenExtError, damaged};
 use crate::fs::ext::format::extents::{self, Extent};
+use crate::fs::ext::format::fast_commit;
 use crate::fs::ext::format::features::{HAS_JOURNAL, NEEDS_RECOVERY};
 use crate::fs::ext::format::inode::{Inode, flag};
 use crate::fs::ext::format::log::{LogSuperblock, head, kind};
@@ -96,17 +97,21 @@ impl Check<'_> {
         let log = self.log_at(place)?;
         let (found, is_new) = (&log.found, log.is_new);
         let replayed = self.ext.replayed(self.task, found)?;
-        let is_damaged = !replayed.damage.is_empty();
+        let mut is_damaged = !replayed.damage.is_empty() || replayed.fast.damage.is_some();
         for damage in replayed.damage {
             self.found(damage.what, damage.repair);
         }
         let is_empty = found.superblock.start() == 0 && !is_new && !is_damaged;
-        self.take_blocks(replayed.blocks, writes)?;
+        self.take_blocks(replayed.blocks.clone(), writes)?;
+        let mut next = replayed.next;
+        if let Some(after) = self.replay_fast(found, &replayed.fast, &replayed.blocks, writes)? {
+            (next, is_damaged) = (after.next, is_damaged || after.is_damaged);
+        }
         let (fixed, doubtful) = replayed.doubtful.into_iter().partition(|(block, _)| self.is_fixed(*block));
         self.take_blocks(fixed, writes)?;
         self.take_doubtful(doubtful);
         if writes && !is_empty {
-            self.log = Some(Log { next: replayed.next.0, is_damaged: is_damaged || is_new, ..log });
+            self.log = Some(Log { next: next.0, is_damaged: is_damaged || is_new, ..log });
         }
         Ok(())
     }
@@ -189,9 +194,10 @@ impl Check<'_> {
         if superblock.is_old() {
             return Ok(None);
         }
+        self.ext.clear_fast(self.task, &place, &superblock)?;
         self.ext.adapt_log(&mut superblock);
         let id = TransactionId(superblock.sequence());
-        let records = superblock.blocks() - superblock.first();
+        let records = superblock.records_end() - superblock.first();
         let log = Jbd2::new(&self.ext.media, place, superblock, records);
         let place = self.ext.shape.superblock_block(0);
         let mut blocks = Vec::new();
@@ -238,13 +244,14 @@ impl Check<'_> {
             for number in superblock.first()..superblock.blocks() {
                 let (at, _) = place.find(number).expect("the log has been found to have these blocks");
                 media.read(self.task, at, &mut block)?;
-                if head(&block).is_some() {
+                if head(&block).is_some() || fast_commit::begins(&block) {
                     block.fill(0);
                     media.write_metadata(self.task, at, &block, LABEL)?;
                 }
             }
             media.flush(self.task)?;
         }
+        self.ext.clear_fast(self.task, &place, &superblock)?;
         superblock.set_start(0, next);
         block.fill(0);
         block[..superblock.bytes().len()].copy_from_slice(superblock.bytes());

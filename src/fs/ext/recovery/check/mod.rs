@@ -18,6 +18,7 @@
 
 mod attributes;
 mod directories;
+mod fast;
 mod groups;
 mod index;
 mod indexing;

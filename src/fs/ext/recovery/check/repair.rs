@@ -13,7 +13,7 @@ use crate::device::{Medium, Monitor};
 use crate::fs::ext::blocks::Bytes;
 use crate::fs::ext::error::{OpenExtError, damaged};
 use crate::fs::ext::format::features::{
-    BIGALLOC, FAST_COMMIT, JOURNAL_DEV, META_BG, NEEDS_RECOVERY, ORPHAN_FILE, ORPHAN_PRESENT, WIDE,
+    BIGALLOC, JOURNAL_DEV, META_BG, NEEDS_RECOVERY, ORPHAN_FILE, ORPHAN_PRESENT, WIDE,
 };
 use crate::fs::ext::format::inode::Inode;
 use crate::fs::ext::format::orphans;
@@ -456,8 +456,6 @@ impl<'c> Check<'c> {
             "it has clusters (bigalloc)".to_string()
         } else if shape.blocks > u64::from(u32::MAX) {
             format!("it has {} blocks, and 2^32 - 1 are the most here", shape.blocks)
-        } else if shape.features.has(FAST_COMMIT) && self.superblock.features().has(NEEDS_RECOVERY) {
-            "its log has fast commits, which are not replayed here".to_string()
         } else {
             return Ok(());
         };

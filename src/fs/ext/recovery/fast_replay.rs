@@ -1,0 +1,171 @@
+//! The replay of fast commits: first in memory, where each change is checked, and then as a transaction of the log. It has
+//! the number of that which the fast commits belong to: until it is committed they count, and from then on they do not. So
+//! a replay that is cut off is repeated from the beginning, or done.
+//!
+//! If a change contradicts the volume, its fast commit is left out, and those behind it.
+
+use super::fast_changes::FastReplay;
+use super::fast_scan::FastCommits;
+use crate::fs::ext::Ext;
+use crate::fs::ext::blocks::Bytes;
+use crate::fs::ext::files::node::Nodes;
+use crate::fs::ext::files::orphans::{Head, Orphans};
+use crate::fs::ext::found_log::FoundLog;
+use crate::fs::ext::journal::{Changed, CollectedJournal, Jbd2, Log as _, Logged, Transaction, TransactionId};
+use crate::fs::volume::{Damage, Timestamp, VolumeError};
+use crate::label::Content;
+use crate::task::{Gate, Task};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::sync::{Arc, PoisonError};
+
+/// The place of the superblock's time of its last write, in seconds.
+const WRITTEN_AT: usize = 48;
+
+/// The blocks that fast commits have changed, in memory.
+#[derive(Default)]
+pub struct FastReplayed {
+    pub blocks: BTreeMap<u64, Bytes>,
+    /// A fast commit that was left out.
+    pub damage: Option<Damage>,
+}
+
+/// Blocks that files have got, which nothing else may take before.
+fn places(fast: &FastCommits) -> impl Iterator<Item = Range<u64>> + '_ {
+    use crate::fs::ext::format::fast_commit::Change;
+    fast.commits.iter().flat_map(|commit| &commit.changes).filter_map(|change| match change {
+        Change::AddRange { extent, .. } => Some(extent.place..extent.place + u64::from(extent.count)),
+        _ => None,
+    })
+}
+
+impl Ext {
+    /// Makes the changes of fast commits in memory, over the `logged` blocks of the log, which are there. Nothing else has
+    /// changed the volume, whose superblock and counts are those of these blocks.
+    pub fn replay_fast(
+        &mut self,
+        task: &Task<'_>,
+        fast: &FastCommits,
+        logged: &BTreeMap<u64, Bytes>,
+    ) -> Result<FastReplayed, VolumeError> {
+        let mut replayed = FastReplayed::default();
+        let mut count = fast.commits.len();
+        while count > 0 {
+            let superblock = self.head.get_mut().superblock.clone();
+            let (mut changed, made) = self.try_fast(task, fast, count);
+            let error = match made {
+                Ok(()) => {
+                    // Files that were freed in parts have come into the list of orphans and left it.
+                    let own = self.shape.superblock_block(0);
+                    if changed.remove(&own) {
+                        self.restore(own, logged);
+                        self.head.get_mut().superblock = superblock;
+                    }
+                    let blocks = changed.into_iter().filter_map(|block| Some((block, self.blocks.get(block).ok()?)));
+                    replayed.blocks = blocks.collect();
+                    break;
+                }
+                Err((wrong, error)) => {
+                    count = wrong;
+                    error
+                }
+            };
+            changed.iter().for_each(|block| self.restore(*block, logged));
+            self.head = Gate::new("superblock", Head { superblock, orphans: Orphans::default() });
+            self.sum_groups(task)?;
+            let at = fast.first + fast.commits[count].at as u32;
+            let what = format!("a fast commit in block {at} of the journal contradicts the volume: {error}");
+            let rest = fast.commits.len() - count;
+            let repair = format!("the {count} before it are replayed; it is left out, and {} behind it", rest - 1);
+            replayed.damage = Some(Damage { what, repair });
+        }
+        Ok(replayed)
+    }
+
+    /// Gives a block the bytes that it has by the log, or on the device.
+    fn restore(&self, block: u64, logged: &BTreeMap<u64, Bytes>) {
+        self.blocks.forget(block);
+        if let Some(bytes) = logged.get(&block) {
+            self.blocks.set(block, bytes);
+        }
+    }
+
+    /// Makes the changes of the first `count` fast commits, and answers the changed blocks; of a failure, the number of the
+    /// fast commits before it.
+    fn try_fast(
+        &mut self,
+        task: &Task<'_>,
+        fast: &FastCommits,
+        count: usize,
+    ) -> (BTreeSet<u64>, Result<(), (usize, VolumeError)>) {
+        let below = (Arc::clone(&self.media), Arc::clone(&self.blocks));
+        let (journal, changed): (CollectedJournal, Changed) = CollectedJournal::new(below, fast.id, self.origin);
+        self.journal = Some(Box::new(journal));
+        // Who only checks has no clock: what is changed now is not older than the volume.
+        let written_at = i64::from(self.head.get_mut().superblock.u32(WRITTEN_AT)) * 1_000_000_000;
+        let origin = self.origin;
+        self.origin = Timestamp(origin.0.max(written_at));
+        let made = self.make_fast_changes(task, fast, count);
+        (self.origin, self.journal) = (origin, None);
+        self.nodes = Nodes::new(self.shares.inode_count());
+        self.windows.clear();
+        // The list of orphans is read when its files are freed.
+        self.head.get_mut().orphans = Orphans::default();
+        let changed = std::mem::take(&mut *changed.lock().unwrap_or_else(PoisonError::into_inner));
+        (changed, made)
+    }
+
+    fn make_fast_changes(&self, task: &Task<'_>, fast: &FastCommits, count: usize) -> Result<(), (usize, VolumeError)> {
+        let first = |error| (0, error);
+        let journal = self.journal().map_err(first)?;
+        places(fast).for_each(|range| journal.common().withhold(range));
+        let handle = self.begin(task, 0).map_err(first)?;
+        let mut replay = FastReplay::new(self, task, handle).map_err(first)?;
+        for (number, commit) in fast.commits[..count].iter().enumerate() {
+            let made = commit.changes.iter().try_for_each(|change| replay.change(change));
+            made.and_then(|()| replay.finish()).map_err(|error| (number, error))?;
+        }
+        Ok(())
+    }
+
+    /// The transaction that makes replayed blocks durable, and the log that it is for, whose own blocks are home.
+    ///
+    /// # Errors
+    ///
+    /// Why the log has no room for them.
+    pub fn fast_transaction(
+        &self,
+        log: &FoundLog,
+        id: TransactionId,
+        blocks: &BTreeMap<u64, Bytes>,
+    ) -> Result<FastTransaction, String> {
+        let logged =
+            |(block, bytes): (&u64, &Bytes)| Logged { block: *block, bytes: bytes.clone(), content: Content::Metadata };
+        let transaction = Transaction { id, blocks: blocks.iter().map(logged).collect(), revokes: Vec::new() };
+        let records = log.superblock.records_end() - log.superblock.first();
+        let log = Jbd2::new(&self.media, log.place.clone(), log.superblock.clone(), records);
+        match log.has_room(&transaction) {
+            true => Ok(FastTransaction { log, transaction }),
+            false => Err(format!(
+                "its fast commits have changed {} blocks, for which the {records} blocks of its journal have no room: \
+                 'e2fsck -fy' replays them",
+                blocks.len()
+            )),
+        }
+    }
+}
+
+/// Replayed blocks that become a transaction of the log.
+pub struct FastTransaction {
+    log: Jbd2,
+    transaction: Transaction,
+}
+
+impl FastTransaction {
+    /// Makes it durable, at this time on the wall clock, and answers the number of the next one. The log's other blocks
+    /// are home and durable.
+    pub fn store(mut self, task: &Task<'_>, at_ns: i64) -> Result<TransactionId, VolumeError> {
+        self.log.store(task, &mut self.transaction, at_ns)?;
+        Ok(self.transaction.id.next())
+    }
+}
