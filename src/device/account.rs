@@ -24,7 +24,7 @@ pub struct Account {
     /// writes to the flash for its host are these.
     pub covered: Option<Tally>,
     /// The write buffer in front of a translation layer, if it has one.
-    pub buffer: Option<BufferAccount>,
+    pub buffer: Option<Box<BufferAccount>>,
     /// Blocks read from it.
     pub read_blocks: u64,
     /// Other counters, by name: zones reclaimed, copies interrupted.
@@ -75,7 +75,7 @@ impl Account {
             received: self.received.since(&earlier.received),
             sent: self.sent.since(&earlier.sent),
             covered: self.covered.as_ref().zip(earlier.covered.as_ref()).map(|(now, then)| now.since(then)),
-            buffer: self.buffer.as_ref().zip(earlier.buffer.as_ref()).map(|(now, then)| now.since(then)),
+            buffer: self.buffer.as_ref().zip(earlier.buffer.as_ref()).map(|(now, then)| Box::new(now.since(then))),
             read_blocks: self.read_blocks - earlier.read_blocks,
             events: events.collect(),
             chosen: self.chosen.clone(),

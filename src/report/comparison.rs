@@ -85,8 +85,7 @@ fn request_rows(results: &[RunResult]) -> Vec<Row> {
         }
     }
     let row = |to: &WriteRequestsResult| {
-        let label = format!("write requests to {}, up to {}", to.station, number::bytes(to.max_bytes as f64));
-        make_row(results, label, Better::Neither, &|result| {
+        make_row(results, format!("write requests to {}", to.station), Better::Neither, &|result| {
             let mut requests = result.write_requests.iter();
             counted(requests.find(|requests| requests.station == to.station)?.merged)
         })

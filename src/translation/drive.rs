@@ -211,14 +211,16 @@ pub fn account_in_pages<T: Translation>(layer: &T) -> Account {
     let Flash { geometry, counts, erase_counts, endurance, programmed_pages } = layer.flash();
     let page_bytes = u64::from(geometry.page_bytes);
     let for_host: Tally = layer.sent().entries().filter(|(label, _)| label.cause == Cause::HostWrite).collect();
-    let buffer = layer.buffer().map(|BufferCounts { received, joined, dropped, held }| BufferAccount {
-        page_bytes,
-        received,
-        passed: for_host.clone(),
-        joined,
-        dropped,
-        held,
-        held_before: Tally::default(),
+    let buffer = layer.buffer().map(|BufferCounts { received, joined, dropped, held }| {
+        Box::new(BufferAccount {
+            page_bytes,
+            received,
+            passed: for_host.clone(),
+            joined,
+            dropped,
+            held,
+            held_before: Tally::default(),
+        })
     });
     let received = buffer.as_ref().map_or(for_host, |buffer| buffer.received.clone());
     let of_mapping = counts.read.entries().filter(|(label, _)| label.content == Content::Mapping);

@@ -151,6 +151,11 @@ pub trait Translation: Sized {
     /// Pages that the layer sent to its flash, by label: its own count, which must equal the flash's.
     fn sent(&self) -> &Tally;
 
+    /// Pages that its flash has programmed since it was new, by label.
+    fn programmed(&self) -> Tally {
+        self.flash().counts.programmed
+    }
+
     /// The counts of its write buffer, if it has one.
     fn buffer(&self) -> Option<BufferCounts> {
         None

@@ -204,11 +204,27 @@ impl<T: Timing> Nand<T> {
     pub fn counts(&self) -> NandCounts {
         let mut counts = self.counts.clone();
         self.uncounted.add_to(&mut counts);
-        let waiting: u64 = self.next_page.iter().map(|&next| u64::from(self.geometry.page_in_program(next))).sum();
-        let complete = counts.programmed.total() - self.never_programmed - waiting;
+        let complete = counts.programmed.total() - self.never_programmed - self.waiting();
         debug_assert!(complete.is_multiple_of(self.geometry.pages_per_program.into()), "pages of flash are whole");
         counts.programs = complete / u64::from(self.geometry.pages_per_program);
         counts
+    }
+
+    /// The pages programmed since it was new, by label.
+    pub fn programmed(&self) -> Tally {
+        let mut programmed = self.counts.programmed.clone();
+        self.uncounted.copies.each(|provenance, pages| {
+            programmed.add(Label::again(self.uncounted.cause, provenance), pages);
+        });
+        programmed
+    }
+
+    /// The pages whose pages of flash are not complete.
+    fn waiting(&self) -> u64 {
+        match self.geometry.pages_per_program {
+            1 => 0,
+            _ => self.next_page.iter().map(|&next| u64::from(self.geometry.page_in_program(next))).sum(),
+        }
     }
 
     /// The number of erases of each block.

@@ -120,7 +120,7 @@ impl<L: Translation<Timing: Telling>> Backend for DriveBackend<L> {
     }
 
     fn stored(&self) -> Stored {
-        let (tally, free_blocks) = (self.layer.flash().counts.programmed, Some(self.layer.free_blocks()));
+        let (tally, free_blocks) = (self.layer.programmed(), Some(self.layer.free_blocks()));
         Stored { tally, unit_bytes: self.page_bytes, free_blocks }
     }
 }

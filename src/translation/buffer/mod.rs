@@ -245,6 +245,10 @@ impl<L: Translation> Translation for Buffered<L> {
         self.layer.sent()
     }
 
+    fn programmed(&self) -> Tally {
+        self.layer.programmed()
+    }
+
     fn buffer(&self) -> Option<BufferCounts> {
         let held = self.contents.writes().map(|write| (Label::again(Cause::HostWrite, write.provenance), 1)).collect();
         let (received, joined, dropped) = (self.received.clone(), self.joined.clone(), self.dropped.clone());

@@ -417,6 +417,10 @@ impl<T: Timing> Translation for Fast<T> {
         &self.sent
     }
 
+    fn programmed(&self) -> Tally {
+        self.nand.programmed()
+    }
+
     fn flash(&self) -> Flash<'_> {
         Flash::of(&self.nand)
     }

@@ -260,6 +260,10 @@ impl<T: Timing, M: PageMap> Translation for PageLevel<T, M> {
         &self.sent
     }
 
+    fn programmed(&self) -> Tally {
+        self.nand.programmed()
+    }
+
     fn flash(&self) -> Flash<'_> {
         Flash::of(&self.nand)
     }

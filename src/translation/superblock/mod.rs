@@ -413,6 +413,10 @@ impl<T: Timing> Translation for SuperblockFtl<T> {
         &self.sent
     }
 
+    fn programmed(&self) -> Tally {
+        self.nand.programmed()
+    }
+
     fn flash(&self) -> Flash<'_> {
         Flash::of(&self.nand)
     }
