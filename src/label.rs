@@ -212,10 +212,14 @@ impl Tally {
 
     /// The nonzero counts, by cause, then origin, then content.
     pub fn entries(&self) -> impl Iterator<Item = (Label, u64)> + '_ {
-        let labels = Cause::ALL.into_iter().flat_map(|cause| {
-            Cause::ALL.into_iter().flat_map(move |origin| Content::ALL.map(|content| Label { cause, origin, content }))
-        });
-        labels.map(|label| (label, self.of(label))).filter(|(_, count)| *count > 0)
+        // A run looks at many tallies, and few of their rows are not empty.
+        let rows = self.counts.as_flattened().iter().enumerate();
+        let used = rows.filter(|(_, row)| row.iter().fold(0, |all, count| all | count) != 0);
+        used.flat_map(|(number, row)| {
+            let (cause, origin) = (Cause::ALL[number / Cause::COUNT], Cause::ALL[number % Cause::COUNT]);
+            let label = move |content| Label { cause, origin, content };
+            Content::ALL.into_iter().map(label).zip(row.iter().copied()).filter(|(_, count)| *count > 0)
+        })
     }
 }
 
