@@ -18,6 +18,26 @@ pub struct Requests {
     flushes: bool,
 }
 
+/// The end of a request that reads, of whose pages some may be read together. Apart, since most drives have none.
+#[cold]
+#[inline(never)]
+fn end_reads<T: Translation>(drive: &mut T, done: MomentOf<T>, at: MomentOf<T>) -> MomentOf<T> {
+    let there = drive.end_reads(at);
+    drive.timing().later(done, there)
+}
+
+/// The end of a request that writes to pages of flash which may wait for more.
+#[cold]
+#[inline(never)]
+fn end_write<T: Translation>(
+    drive: &mut T,
+    done: MomentOf<T>,
+    at: MomentOf<T>,
+) -> Result<MomentOf<T>, TranslationError> {
+    let flushed = drive.flush(at)?;
+    Ok(drive.timing().later(done, flushed))
+}
+
 impl Requests {
     /// For the pages of a drive.
     pub fn of<T: Translation>(drive: &T) -> Requests {
@@ -61,8 +81,7 @@ impl Requests {
             if cut_head || cut_tail {
                 (_, begin) = drive.read(LogicalPage(page), at)?;
                 if self.joins {
-                    let there = drive.end_reads(at);
-                    begin = drive.timing().later(begin, there);
+                    begin = end_reads(drive, begin, at);
                 }
             }
             let write = PageWrite { page: LogicalPage(page), provenance, stream, stamp };
@@ -70,8 +89,7 @@ impl Requests {
             done = drive.timing().later(done, written);
         }
         if self.flushes {
-            let flushed = drive.flush(at)?;
-            done = drive.timing().later(done, flushed);
+            done = end_write(drive, done, at)?;
         }
         Ok(done)
     }
@@ -92,8 +110,7 @@ impl Requests {
             done = drive.timing().later(done, there);
         }
         if self.joins {
-            let there = drive.end_reads(at);
-            done = drive.timing().later(done, there);
+            done = end_reads(drive, done, at);
         }
         Ok(done)
     }
