@@ -63,7 +63,7 @@ impl Requests {
 
     /// Writes `length` bytes at `offset`; returns the time at which the last page is on flash. A page that is covered in
     /// part takes the provenance of the write.
-    #[inline]
+    #[inline(always)]
     pub fn write<T: Translation>(
         &self,
         drive: &mut T,

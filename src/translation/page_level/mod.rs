@@ -166,7 +166,8 @@ impl<T: Timing, M: PageMap> Translation for PageLevel<T, M> {
         M::STATION
     }
 
-    #[inline]
+    // A write buffer calls it, too: of two callers the compiler would inline it in none.
+    #[inline(always)]
     fn write(&mut self, write: PageWrite, at: T::Moment) -> Result<T::Moment, TranslationError> {
         let at = self.load_entry(write.page, at)?;
         let stream = self.stream_of(&write);
