@@ -88,7 +88,7 @@ const IGNORED: &str = "\
     verify_pattern verify_state_load verify_state_save write_bw_log write_hist_log write_iolog write_iops_log \
     write_lat_log zero_buffers zone_reset_frequency zone_reset_threshold";
 
-const CLOCK: &str = "it depends on the clock, which a simulation does not have";
+const CLOCK: &str = "it depends on the clock, and requests are issued as soon as the queue depth allows; set the amount with io_size, or the time with runtime";
 const REPLAY: &str = "give the log itself as the workload";
 const ENDS_EARLY: &str = "it ends jobs by measurements; use io_size instead";
 

@@ -76,10 +76,12 @@ pub fn fio_job_text(file: &str, text: &str, device_bytes: u64, seed: u64) -> Res
         amount_bytes += job.amount_bytes() as f64;
     }
     let name = format!("fio:{file}");
-    let clock = match () {
-        () if all.iter().any(|job| job.is_time_based) => Clock::Needed,
-        () if all.iter().any(|job| job.runtime_ns.is_some()) => Clock::Heard,
-        () => Clock::Unheard,
+    let clock = if all.iter().any(|job| job.is_time_based) {
+        Clock::Needed
+    } else if all.iter().any(|job| job.runtime_ns.is_some()) {
+        Clock::Heard
+    } else {
+        Clock::Unheard
     };
     Ok(Box::new(FioJobs { name, groups, warnings, amount_bytes, ended_bytes: 0.0, space, clock, now_ns: None }))
 }
