@@ -76,7 +76,7 @@ impl Committing {
         let guest = Guest::connect(socket).expect("a monitor");
         let volume = Volume {
             uuid: [protection as u8 + 1; 16],
-            name: [1; 16],
+            name: [protection as u8 + 1; 16],
             blocks: 1 << 20,
             width: BLOCK,
             most_in_memory: 4 * COMMITS[COMMITS.len() - 1] as u64,

@@ -5,13 +5,14 @@ use crate::error::{VmmError, cannot};
 use crate::frames::Frames;
 use crate::ring::{self, ENTRIES, Ring, Tuple};
 use crate::shared::Shared;
+use crate::slots::End;
 use crate::socket::{address, socket};
 use crate::userfault::Userfault;
 use crate::wire::{self, Answer, Begin, Commit, KeptMemory, Protection, Request, VERSION, Wire};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
-use rustix::net::{Shutdown, connect, shutdown};
+use rustix::net::connect;
 use rustix::thread::sched_getcpu;
 use std::ops::Range;
 use std::path::Path;
@@ -59,8 +60,15 @@ struct Running {
     protection: Protection,
 }
 
+/// A connection on which each request has an answer.
+struct Line {
+    wire: Arc<Wire>,
+    /// The monitor has said that it ends, and the answer to the request before is still to come.
+    is_unanswered: bool,
+}
+
 struct State {
-    wire: Wire,
+    line: Line,
     running: Option<Running>,
 }
 
@@ -90,13 +98,13 @@ impl Guest {
         let (place, socket) = (address(path)?, socket()?);
         let doing = format!("find a monitor at {}: begin one with 'flashpath monitor'", path.display());
         connect(&socket, &place).map_err(cannot(&doing))?;
-        let wire = Wire::of(socket);
+        let wire = Arc::new(Wire::of(socket));
         wire.set_patience(Some(PATIENCE), Some(PATIENCE))?;
-        let state = State { wire, running: None };
-        match state.ask(&Request::Hello { version: VERSION }, &[])? {
+        let mut state = State { line: Line { wire, is_unanswered: false }, running: None };
+        match state.line.ask(&Request::Hello { version: VERSION }, &[])? {
             (Answer::Welcome { version: VERSION, most_blocks }, _) => {
                 let (is_gone, last_word) = (Arc::default(), Arc::default());
-                watch(state.wire.socket(), &is_gone, &last_word)?;
+                watch(&state.line.wire, &is_gone, &last_word)?;
                 Ok(Guest { state: Arc::new(Mutex::new(state)), most_blocks, is_gone, last_word })
             }
             (other, _) => Err(unexpected(&other)),
@@ -136,7 +144,7 @@ impl Guest {
 
     /// The memory that is kept of a volume. From then on nobody else can ask for it, until this guest goes.
     pub fn kept(&self, volume: [u8; 16]) -> Result<Option<Kept>, VmmError> {
-        match self.state().ask(&Request::Claim { volume }, &[])? {
+        match self.state().line.ask(&Request::Claim { volume }, &[])? {
             (Answer::Nothing, _) => Ok(None),
             (Answer::Kept(kept), descriptors) => read_kept(&kept, descriptors).map(Some),
             (other, _) => Err(unexpected(&other)),
@@ -169,7 +177,8 @@ impl Guest {
             let (memory, tuples) = (memory.descriptor(), tuples.descriptor());
             let mut descriptors = vec![memory.as_fd(), tuples.as_fd()];
             descriptors.extend(userfault.as_ref().map(AsFd::as_fd));
-            state.done(&Request::Begin(begin), &descriptors)?;
+            state.line.done(&Request::Begin(begin), &descriptors)?;
+            state.line.wire.use_slots(Some(ring.slots(End::Guest, Some(PATIENCE))));
         }
         // The monitor alone has the userfaultfd from now on, and the memory file that could be mapped again.
         drop((userfault, memory));
@@ -196,15 +205,16 @@ impl Guest {
     /// Keeps blocks of transactions before `next` no longer: they are home.
     pub fn let_go(&self, next: u32) -> Result<(), VmmError> {
         let mut state = self.state();
-        let done = state.done(&Request::LetGo { next }, &[]);
+        let done = state.line.done(&Request::LetGo { next }, &[]);
         self.noted(&mut state, done)
     }
 
     /// Keeps nothing of the volume any more, of which all blocks are home.
     pub fn end(&self) -> Result<(), VmmError> {
         let mut state = self.state();
-        let done = state.done(&Request::End, &[]);
+        let done = state.line.done(&Request::End, &[]);
         self.noted(&mut state, done)?;
+        state.line.wire.use_slots(None);
         state.running = None;
         Ok(())
     }
@@ -212,8 +222,8 @@ impl Guest {
 
 impl Drop for Guest {
     fn drop(&mut self) {
-        // It wakes the thread that watches; the monitor may have closed it before.
-        let _ = shutdown(self.state().wire.socket(), Shutdown::Both);
+        // It wakes the thread that watches.
+        self.state().line.wire.close();
     }
 }
 
@@ -222,16 +232,17 @@ fn note_word(last_word: &Mutex<Option<String>>, why: &str) {
 }
 
 /// Notes in another thread when the connection ends, and what the monitor has said last if nobody has asked it since.
-fn watch(socket: &OwnedFd, is_gone: &Arc<AtomicBool>, last_word: &Arc<Mutex<Option<String>>>) -> Result<(), VmmError> {
-    let own = socket.try_clone().map_err(cannot("watch the monitor"))?;
-    let (gone, last_word) = (Arc::clone(is_gone), Arc::clone(last_word));
+fn watch(wire: &Arc<Wire>, is_gone: &Arc<AtomicBool>, last_word: &Arc<Mutex<Option<String>>>) -> Result<(), VmmError> {
+    let (wire, gone, last_word) = (Arc::clone(wire), Arc::clone(is_gone), Arc::clone(last_word));
     let until_it_ends = move || {
         // The end of a connection is always told.
-        while poll(&mut [PollFd::new(&own, PollFlags::empty())], None) == Err(Errno::INTR) {}
-        if let Some(why) = wire::waiting_end(&own) {
+        while poll(&mut [PollFd::new(wire.socket(), PollFlags::empty())], None) == Err(Errno::INTR) {}
+        if let Some(why) = wire::waiting_end(wire.socket()) {
             note_word(&last_word, &why);
         }
         gone.store(true, Ordering::SeqCst);
+        // It wakes the thread that waits for an answer.
+        wire.close();
     };
     let begun = std::thread::Builder::new().name("monitor".to_string()).spawn(until_it_ends);
     begun.map(drop).map_err(cannot("begin a thread"))
@@ -244,7 +255,7 @@ impl State {
         blocks: impl Iterator<Item = (u64, Option<&'f Frame>)>,
         freed: &[u64],
     ) -> Result<(), VmmError> {
-        let State { wire, running } = self;
+        let State { line, running } = self;
         let running = running.as_mut().ok_or_else(not_begun)?;
         let is_protected = running.protection != Protection::Nothing;
         let frame_of = |(block, frame): (u64, Option<&Frame>)| match frame {
@@ -272,7 +283,7 @@ impl State {
             let is_last = left.is_empty() && left_ranges.is_empty();
             let (tuples, ranges) = (part.len() as u32, part_ranges.len() as u32);
             let commit = Commit { number, at, tuples, ranges, is_last, processor };
-            done(wire, &Request::Commit(commit), &[])?;
+            line.done(&Request::Commit(commit), &[])?;
             if is_last {
                 break;
             }
@@ -282,13 +293,13 @@ impl State {
 
     /// Lets stale frames be written again.
     fn reclaim(&mut self) -> Result<(), VmmError> {
-        let State { wire, running } = self;
+        let State { line, running } = self;
         let running = running.as_ref().ok_or_else(not_begun)?;
         // The monitor keeps none of them any more.
         let stale = running.arena.stale();
         match running.protection {
             Protection::Monitor => {
-                let reclaimed = done(wire, &Request::Reclaim, &[]);
+                let reclaimed = line.done(&Request::Reclaim, &[]);
                 if !is_end(&reclaimed) {
                     reclaimed?;
                 }
@@ -315,36 +326,40 @@ impl State {
     }
 }
 
-fn ask(wire: &Wire, request: &Request, descriptors: &[BorrowedFd<'_>]) -> Result<(Answer, Vec<OwnedFd>), VmmError> {
-    let is_closed = match wire.send(request, descriptors) {
-        Ok(()) => false,
-        // A monitor that takes no request any more may have said why.
-        Err(VmmError::Died) => true,
-        Err(error) => return Err(error),
-    };
-    match wire.receive()? {
-        Some((Answer::Refused(why), _)) => Err(VmmError::Refused(why)),
-        Some((Answer::Ends(why), _)) => Err(VmmError::Ends(why)),
-        Some(answer) => Ok(answer),
-        None if is_closed => Err(VmmError::Died),
-        None => Err(VmmError::Gone("it has closed the connection".to_string())),
-    }
-}
-
-fn done(wire: &Wire, request: &Request, descriptors: &[BorrowedFd<'_>]) -> Result<(), VmmError> {
-    match ask(wire, request, descriptors)? {
-        (Answer::Done, _) => Ok(()),
-        (other, _) => Err(unexpected(&other)),
-    }
-}
-
-impl State {
-    fn ask(&self, request: &Request, descriptors: &[BorrowedFd<'_>]) -> Result<(Answer, Vec<OwnedFd>), VmmError> {
-        ask(&self.wire, request, descriptors)
+impl Line {
+    /// The next answer. A monitor may say in its place that it ends.
+    fn answer(&mut self) -> Result<(Answer, Vec<OwnedFd>), VmmError> {
+        match self.wire.receive()? {
+            Some((Answer::Refused(why), _)) => Err(VmmError::Refused(why)),
+            Some((Answer::Ends(why), _)) => {
+                self.is_unanswered = true;
+                Err(VmmError::Ends(why))
+            }
+            Some(answer) => Ok(answer),
+            None => Err(VmmError::Gone("it has closed the connection".to_string())),
+        }
     }
 
-    fn done(&self, request: &Request, descriptors: &[BorrowedFd<'_>]) -> Result<(), VmmError> {
-        done(&self.wire, request, descriptors)
+    fn ask(&mut self, request: &Request, descriptors: &[BorrowedFd<'_>]) -> Result<(Answer, Vec<OwnedFd>), VmmError> {
+        if std::mem::take(&mut self.is_unanswered) {
+            self.answer()?;
+        }
+        match self.wire.send(request, descriptors) {
+            Ok(()) => self.answer(),
+            // A monitor that takes no request any more may have said why.
+            Err(VmmError::Died) => self.answer().map_err(|error| match error {
+                VmmError::Gone(_) => VmmError::Died,
+                said => said,
+            }),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn done(&mut self, request: &Request, descriptors: &[BorrowedFd<'_>]) -> Result<(), VmmError> {
+        match self.ask(request, descriptors)? {
+            (Answer::Done, _) => Ok(()),
+            (other, _) => Err(unexpected(&other)),
+        }
     }
 }
 

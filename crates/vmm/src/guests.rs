@@ -4,7 +4,6 @@
 //! too many cuts off the oldest.
 
 use crate::wire::{Answer, Wire};
-use rustix::net::{Shutdown, shutdown};
 use rustix::process::{Resource, getrlimit};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -50,7 +49,7 @@ impl Guests {
             let why = format!("more than {} guests without a volume: the oldest is cut off", self.most_newcomers);
             // It may have gone.
             let _ = oldest.wire.send_at_once(&Answer::Refused(why));
-            let _ = shutdown(oldest.wire.socket(), Shutdown::Both);
+            oldest.wire.close();
         }
     }
 

@@ -10,6 +10,7 @@
 //! | `mapping` | shared memory that is mapped |
 //! | `userfault` | write protection of a guest's memory through its userfaultfd |
 //! | `wire` | the messages between a guest and the monitor, with descriptors |
+//! | `slots` | slots of shared memory for short messages, each with a futex |
 //! | `ring` | the ring in which a guest puts the tuples of a commit |
 //! | `socket` | the socket at which guests find the monitor |
 //! | `name` | the name of kept memory, which its keeper holds |
@@ -47,6 +48,7 @@ mod peer;
 mod ring;
 mod session;
 mod shared;
+mod slots;
 mod socket;
 mod spill;
 mod table;

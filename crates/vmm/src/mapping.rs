@@ -5,7 +5,7 @@ use crate::shared::Shared;
 use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags, madvise, mmap, mmap_anonymous, mprotect, munmap};
 use std::ops::Range;
 use std::ptr::NonNull;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU32, AtomicU64};
 
 /// Memory that is mapped to be read and written, and not inherited by forked processes.
 #[derive(Debug)]
@@ -83,6 +83,15 @@ impl Mapping {
         // with another process. No slice of bytes is taken of a mapping that is used so.
         unsafe {
             std::slice::from_raw_parts(self.start.as_ptr().cast(), self.bytes / size_of::<AtomicU64>())
+        }
+    }
+
+    /// Its halves of words, as [`words`](Mapping::words). A part of a mapping is used as the one or as the other.
+    pub fn halves(&self) -> &[AtomicU32] {
+        #[allow(unsafe_code, reason = "a slice of the mapping")]
+        // SAFETY: as for `words`.
+        unsafe {
+            std::slice::from_raw_parts(self.start.as_ptr().cast(), self.bytes / size_of::<AtomicU32>())
         }
     }
 

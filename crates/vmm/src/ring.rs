@@ -1,12 +1,16 @@
 //! The ring in which a guest puts the tuples of a commit: shared memory, of which the monitor makes a copy before it looks at
-//! it.
+//! it. The slots of short messages lie behind it.
 
+use crate::arena::FRAME_BYTES;
 use crate::error::VmmError;
 use crate::mapping::Mapping;
 use crate::shared::Shared;
+use crate::slots::{End, Slots, WORDS};
 use std::ops::Range;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 /// Bytes of a tuple, and of a range.
 const ENTRY_BYTES: usize = 16;
@@ -15,13 +19,17 @@ pub(crate) const RING: usize = 1 << 16;
 /// The most entries that a part of a commit has.
 pub(crate) const ENTRIES: usize = RING / 2;
 
+/// Bytes of the memory of a ring: its entries, and a page with the slots.
+const MEMORY: u64 = (RING * ENTRY_BYTES + FRAME_BYTES) as u64;
+const _: () = assert!(WORDS * size_of::<u32>() <= FRAME_BYTES);
+
 /// A block, and the frame in which it is.
 pub(crate) type Tuple = (u64, u32);
 
 /// An end of the ring. Its messages order what both ends do with the memory.
 #[derive(Debug)]
 pub(crate) struct Ring {
-    mapping: Mapping,
+    mapping: Arc<Mapping>,
     /// The entry that is written next, at the writing end.
     head: usize,
 }
@@ -29,19 +37,24 @@ pub(crate) struct Ring {
 impl Ring {
     /// The writing end of a new ring, and its memory file, for the other end.
     pub fn new() -> Result<(Ring, Shared), VmmError> {
-        let shared = Shared::new("flashpath ring", (RING * ENTRY_BYTES) as u64)?;
-        Ok((Ring { mapping: Mapping::of(&shared)?, head: 0 }, shared))
+        let shared = Shared::new("flashpath ring", MEMORY)?;
+        Ok((Ring { mapping: Arc::new(Mapping::of(&shared)?), head: 0 }, shared))
     }
 
     /// The reading end of a ring that a guest has passed.
     pub fn received(descriptor: OwnedFd) -> Result<Ring, VmmError> {
-        let shared = Shared::received(descriptor, (RING * ENTRY_BYTES) as u64, false)?;
-        Ok(Ring { mapping: Mapping::of(&shared)?, head: 0 })
+        let shared = Shared::received(descriptor, MEMORY, false)?;
+        Ok(Ring { mapping: Arc::new(Mapping::of(&shared)?), head: 0 })
+    }
+
+    /// The slots behind it, at one end. `patience`: how long this end waits for a message.
+    pub fn slots(&self, end: End, patience: Option<Duration>) -> Slots {
+        Slots::new(Arc::clone(&self.mapping), RING * ENTRY_BYTES / size_of::<u32>(), end, patience)
     }
 
     /// The numbers of the entries from a place on, round the end.
     fn entries(&self, at: usize) -> impl Iterator<Item = &[AtomicU64; 2]> {
-        let (entries, _) = self.mapping.words().as_chunks::<2>();
+        let (entries, _) = self.mapping.words()[..RING * ENTRY_BYTES / size_of::<u64>()].as_chunks::<2>();
         entries[at..].iter().chain(entries)
     }
 

@@ -12,6 +12,7 @@ use crate::name::{HeldName, NameError};
 use crate::peer::Peer;
 use crate::ring::{self, Ring, Tuple};
 use crate::shared::Shared;
+use crate::slots::End;
 use crate::spill;
 use crate::table::Table;
 use crate::userfault::{Fault, Userfault};
@@ -19,7 +20,6 @@ use crate::wire::{Answer, Begin, Commit, KeptMemory, Protection, Request, VERSIO
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::{Errno, write};
-use rustix::net::Shutdown;
 use rustix::thread::{CpuSet, sched_getcpu, sched_setaffinity};
 use std::any::Any;
 use std::ops::Range;
@@ -125,7 +125,7 @@ impl Session {
         }
         // A guest that is gone does not take it.
         let _ = self.wire.send_at_once(&Answer::Ends(why.clone()));
-        let _ = rustix::net::shutdown(self.wire.socket(), Shutdown::Both);
+        self.wire.close();
         (self.common.events)(Event::Failed { thread: "the thread of a guest", why });
         let is_dead = !self.peer.lives();
         self.held.filter(|held| is_dead && self.common.keeper.release(*held, self.number))
@@ -243,9 +243,12 @@ impl Session {
         let volume = Volume { name: named, width, table, memory, path, directory, is_of_spill: false };
         self.common.keeper.begun(uuid, volume, name);
         let (tuples, freed) = (Vec::new(), Vec::new());
+        let slots = ring.slots(End::Monitor, None);
         self.running = Some(Running { uuid, ring, start, userfault, watcher, tuples, freed });
         (self.common.events)(event);
-        self.answer(&Answer::Done)
+        self.answer(&Answer::Done)?;
+        self.wire.use_slots(Some(slots));
+        Ok(())
     }
 
     fn commit(&mut self, commit: Commit) -> Result<(), VmmError> {
@@ -306,7 +309,9 @@ impl Session {
         {
             (self.common.events)(Event::SpillLeft { why: error.to_string() });
         }
-        self.answer(&Answer::Done)
+        self.answer(&Answer::Done)?;
+        self.wire.use_slots(None);
+        Ok(())
     }
 }
 
@@ -400,7 +405,7 @@ impl Watched {
             }
             if !all[1].revents().is_empty() {
                 // A process that it has forked may hold the connection open.
-                let _ = rustix::net::shutdown(self.wire.socket(), Shutdown::Both);
+                self.wire.close();
                 return;
             }
             if all.get(2).is_some_and(|faults| faults.revents().contains(PollFlags::IN))

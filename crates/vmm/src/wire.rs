@@ -1,7 +1,10 @@
 //! The messages between a guest and the monitor: one in each packet of a Unix socket, with descriptors beside some. A guest
-//! asks, the monitor answers, one after the other.
+//! asks, the monitor answers, one after the other. Once they share memory, short messages go through its slots, and a bell
+//! in it tells of those in the socket.
 
 use crate::error::{VmmError, cannot};
+use crate::slots::Slots;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, IoSlice, IoSliceMut};
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer, SendAncillaryMessage,
@@ -10,15 +13,18 @@ use rustix::net::{
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::mem::MaybeUninit;
 use std::os::fd::{BorrowedFd, OwnedFd};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// The version of this protocol.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 /// The longest message.
 const LONGEST: usize = 16 << 10;
 /// The most descriptors beside a message.
 const DESCRIPTORS: usize = 3;
+
+/// The interval at which one who waits for the bell looks at the socket: its other end may close it, and not ring.
+const TICK: Duration = Duration::from_secs(1);
 
 /// The way in which committed memory is protected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -126,11 +132,36 @@ pub(crate) struct Wire {
     socket: OwnedFd,
     /// Where messages are received.
     buffer: Mutex<Box<[u8]>>,
+    /// Where short messages go, once there is shared memory.
+    slots: Mutex<Option<Arc<Slots>>>,
+}
+
+fn read<M: DeserializeOwned>(bytes: &[u8]) -> Result<M, VmmError> {
+    postcard::from_bytes(bytes).map_err(|error| VmmError::Protocol(format!("a message cannot be read: {error}")))
 }
 
 impl Wire {
     pub fn of(socket: OwnedFd) -> Wire {
-        Wire { socket, buffer: Mutex::new(vec![0; LONGEST].into()) }
+        Wire { socket, buffer: Mutex::new(vec![0; LONGEST].into()), slots: Mutex::default() }
+    }
+
+    /// Lets short messages go through slots from now on, or all through the socket. Both ends do so behind the same message.
+    pub fn use_slots(&self, slots: Option<Slots>) {
+        *self.slots.lock().unwrap_or_else(PoisonError::into_inner) = slots.map(Arc::new);
+    }
+
+    fn slots(&self) -> Option<Arc<Slots>> {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Ends the connection, and wakes who waits at one of its ends.
+    pub fn close(&self) {
+        // The other side may have closed it before.
+        let _ = shutdown(&self.socket, Shutdown::Both);
+        if let Some(slots) = self.slots() {
+            slots.ring();
+            slots.ring_own();
+        }
     }
 
     pub fn socket(&self) -> &OwnedFd {
@@ -150,6 +181,18 @@ impl Wire {
         if bytes.len() > LONGEST {
             return Err(VmmError::Protocol(format!("a message of {} bytes; the most are {LONGEST}", bytes.len())));
         }
+        let slots = self.slots();
+        if descriptors.is_empty() && slots.as_ref().is_some_and(|slots| slots.put(&bytes)) {
+            return Ok(());
+        }
+        self.send_bytes(&bytes, descriptors)?;
+        if let Some(slots) = slots {
+            slots.ring();
+        }
+        Ok(())
+    }
+
+    fn send_bytes(&self, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> Result<(), VmmError> {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
         let mut ancillary = SendAncillaryBuffer::new(&mut space);
         if !descriptors.is_empty() {
@@ -158,9 +201,9 @@ impl Wire {
         }
         loop {
             let sent = if descriptors.is_empty() {
-                send(&self.socket, &bytes, SendFlags::NOSIGNAL)
+                send(&self.socket, bytes, SendFlags::NOSIGNAL)
             } else {
-                sendmsg(&self.socket, &[IoSlice::new(&bytes)], &mut ancillary, SendFlags::NOSIGNAL)
+                sendmsg(&self.socket, &[IoSlice::new(bytes)], &mut ancillary, SendFlags::NOSIGNAL)
             };
             match sent {
                 Err(Errno::INTR) => {}
@@ -172,10 +215,13 @@ impl Wire {
         }
     }
 
-    /// Sends a message, unless the other side would have to take others first.
+    /// Sends a message through the socket, unless the other side would have to take others first.
     pub fn send_at_once<M: Serialize>(&self, message: &M) -> Result<(), VmmError> {
         let bytes = postcard::to_stdvec(message).map_err(|error| VmmError::Protocol(error.to_string()))?;
         let sent = send(&self.socket, &bytes, SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
+        if let Some(slots) = self.slots() {
+            slots.ring();
+        }
         sent.map(drop).map_err(|error| VmmError::Gone(error.to_string()))
     }
 
@@ -184,13 +230,38 @@ impl Wire {
     pub fn dismiss<M: Serialize>(&self, message: &M) {
         // It may have gone.
         let _ = self.send_at_once(message);
-        let _ = shutdown(&self.socket, Shutdown::Both);
+        self.close();
         let mut byte = [0; 1];
         while recv(&self.socket, &mut byte[..], RecvFlags::DONTWAIT).is_ok_and(|(_, bytes)| bytes > 0) {}
     }
 
+    /// A message is in the socket, or its end.
+    fn is_readable(&self) -> bool {
+        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+        matches!(poll(&mut [PollFd::new(&self.socket, PollFlags::IN)], Some(&at_once)), Ok(1..))
+    }
+
     /// Receives a message and its descriptors; `None` if the other side has closed the connection.
     pub fn receive<M: DeserializeOwned>(&self) -> Result<Option<(M, Vec<OwnedFd>)>, VmmError> {
+        let Some(slots) = self.slots() else { return self.receive_from_socket() };
+        let (mut has_waited, mut silent) = (false, Duration::ZERO);
+        loop {
+            if let Some(message) = slots.take() {
+                return Ok(Some((read(message.bytes())?, Vec::new())));
+            }
+            if std::mem::replace(&mut has_waited, true) && self.is_readable() {
+                return self.receive_from_socket();
+            }
+            if slots.patience.is_some_and(|patience| silent >= patience) {
+                return Err(VmmError::Gone("it has sent nothing for too long".to_string()));
+            }
+            if !slots.wait(TICK) {
+                silent += TICK;
+            }
+        }
+    }
+
+    fn receive_from_socket<M: DeserializeOwned>(&self) -> Result<Option<(M, Vec<OwnedFd>)>, VmmError> {
         let mut bytes = self.buffer.lock().unwrap_or_else(PoisonError::into_inner);
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
         let mut ancillary = RecvAncillaryBuffer::new(&mut space);
@@ -222,8 +293,6 @@ impl Wire {
         if received.flags.contains(ReturnFlags::TRUNC) {
             return Err(VmmError::Protocol(format!("a message is longer than {LONGEST} bytes")));
         }
-        let message = postcard::from_bytes(&bytes[..received.bytes]);
-        let message = message.map_err(|error| VmmError::Protocol(format!("a message cannot be read: {error}")))?;
-        Ok(Some((message, descriptors)))
+        Ok(Some((read(&bytes[..received.bytes])?, descriptors)))
     }
 }

@@ -6,6 +6,7 @@ use crate::event::Event;
 use crate::guest::Guest;
 use crate::ring::{ENTRIES, RING, Ring, Tuple};
 use crate::shared::Shared;
+use crate::slots::End;
 use crate::socket::{address, socket};
 use crate::userfault::Userfault;
 use crate::wire::{Answer, Begin, Commit, Protection, Request, VERSION, Wire};
@@ -46,6 +47,8 @@ const LIES: &[(&str, &str)] = &[
     ("more than the ring", "of a ring"),
     ("a commit without end", "has no end"),
     ("an end before all is home", "are not home"),
+    ("noise in a slot", "a message cannot be read"),
+    ("a block outside, without the bell", "there are 2000 blocks"),
 ];
 
 /// A connection that says what it wants.
@@ -163,7 +166,19 @@ fn lie_about_memory(lie: &str, liar: &Liar, seed: u64) {
     if lie == "two begins" {
         return drop(liar.say(&Request::Begin(start), &passed));
     }
-    lie_about_commits(lie, liar, &mut ring);
+    let slots = ring.slots(End::Guest, Some(Duration::from_secs(60)));
+    match lie {
+        "noise in a slot" => {
+            slots.put(&[0x7F; 40]);
+            let _ = liar.0.receive::<Answer>();
+        }
+        // The monitor looks at the socket from time to time.
+        "a block outside, without the bell" => lie_about_commits("a block outside", liar, &mut ring),
+        _ => {
+            liar.0.use_slots(Some(slots));
+            lie_about_commits(lie, liar, &mut ring);
+        }
+    }
 }
 
 #[allow(clippy::single_range_in_vec_init, reason = "lists of ranges")]
