@@ -3,6 +3,7 @@
 //!
 //! Every prediction uses the effective spare space that the run itself reports.
 
+use flashpath::device::nand::NandSettings;
 use flashpath::expression::{Amount, parse_term};
 use flashpath::run::{Options, Path, prepare};
 use flashpath::workload::generator::generator;
@@ -198,10 +199,14 @@ fn separated_hot_and_cold_pages_meet_the_optimum() {
 /// Write amplification of uniform 4 KiB writes on the pages of a current drive, in steady state, and the exported share of
 /// the usable pages.
 fn on_pages_of_16k(page: &str, nand: &str) -> (f64, f64) {
-    let text = format!(
+    uniform_on(&format!(
         "page:op=28%{page}/nand:preset=tlc,size=2G,channels=1,dies=1,planes=1,pages-per-block=128,timing=off{nand}"
-    );
-    let path = Path::read(&text).unwrap();
+    ))
+}
+
+/// The same on any path.
+fn uniform_on(text: &str) -> (f64, f64) {
+    let path = Path::read(text).unwrap();
     let exported = path.drive().unwrap().exported_bytes();
     let mut workload = generator(&parse_term("uniform:writes=100x").unwrap(), exported, 5).unwrap();
     let half = Amount::Times(3.0);
@@ -233,4 +238,22 @@ fn small_writes_on_large_pages_cost_what_theory_says_with_units_and_a_buffer() {
     let (padded, _) = on_pages_of_16k("", ",unit=4K");
     println!("units without a buffer: {padded:.3}");
     assert!(padded > 4.0 && padded < whole, "a page of flash for each write, and copies packed");
+}
+
+/// A small drive of a preset is the large one with shorter blocks.
+#[test]
+fn presets_of_kinds_of_drives_cost_what_theory_says_at_any_size() {
+    for (size, preset) in [("4G", "enterprise-tlc"), ("8G", "enterprise-tlc"), ("4G", "tlc,unit=4K")] {
+        let text = format!("page:op=28%,ahead=0,buffer=16M,victim=fifo/nand:preset={preset},size={size},timing=off");
+        let (measured, u) = uniform_on(&text);
+        assert_near(&format!("{preset} of {size}, u {u:.5}"), measured, fifo_uniform(u), 0.02);
+    }
+    for (preset, unit_bytes) in [("enterprise-tlc", 4096), ("qlc", 16384)] {
+        for size in ["4G", "64G", "1T"] {
+            let term = parse_term(&format!("nand:preset={preset},size={size}")).unwrap();
+            let geometry = NandSettings::read(&term).unwrap().geometry;
+            assert_eq!((geometry.units(), geometry.page_bytes), (128, unit_bytes), "{preset} of {size}");
+            assert!(geometry.blocks >= 64 * 128, "{preset} of {size}: {} blocks", geometry.blocks);
+        }
+    }
 }

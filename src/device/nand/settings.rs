@@ -112,7 +112,13 @@ impl NandSettings {
     pub fn read(term: &Term) -> Result<NandSettings, ExpressionError> {
         let mut settings = term.settle(&KIND)?;
         if settings.is_set("preset") {
-            settings.set_defaults(settings.choice::<&'static Preset>("preset").values);
+            let preset = settings.choice::<&'static Preset>("preset");
+            settings.set_defaults(preset.values);
+            let planes = ["channels", "dies", "planes"].map(|name| settings.count(name)).iter().product::<u64>();
+            let page_bytes = settings.choice::<PageBytes>("page").0;
+            let (pages, bytes_per_plane) = (settings.count("pages-per-block"), settings.size("size") / planes);
+            let pages = preset.pages_per_block(pages, bytes_per_plane, page_bytes.into());
+            settings.set_default("pages-per-block", &pages.to_string());
         }
         let count = |name: &str| settings.count(name) as u32;
         let page = settings.choice::<PageBytes>("page").0;

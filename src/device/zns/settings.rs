@@ -163,8 +163,8 @@ impl ZnsSettings {
         let mut settings = term.settle(&KIND)?;
         if settings.is_set("preset") {
             let preset: &'static Preset = settings.choice("preset");
-            // The size and the erase blocks follow from the zones here.
-            let is_of_flash = |option: &str| option != "size" && option != "pages-per-block";
+            // The size and the erase blocks follow from the zones here, and a zone has no units.
+            let is_of_flash = |option: &str| !["size", "pages-per-block", "unit"].contains(&option);
             for (option, value) in preset.values.iter().filter(|(option, _)| is_of_flash(option)) {
                 settings.set_default(option, value);
             }

@@ -241,9 +241,10 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
         let mut owners = std::mem::take(&mut self.owners);
         owners.clear();
         for word in self.valid.words_of(victim) {
-            let mut pages = self.valid.word(word);
+            let (first, mut pages) = (self.valid.page(word, 0), self.valid.word(word));
             while pages != 0 {
-                owners.push(self.nand.peek_logical_page(self.valid.page(word, pages.trailing_zeros())));
+                let page = PhysicalPage(first.0 + pages.trailing_zeros());
+                owners.push(self.nand.peek_logical_page(page));
                 pages &= pages - 1;
             }
         }
