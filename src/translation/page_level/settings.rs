@@ -1,6 +1,6 @@
 //! The options of `page`.
 
-use super::{PageLevel, RamMap};
+use super::{PaceSettings, PageLevel, RamMap};
 use crate::device::nand::{Geometry, Nand, Timing};
 use crate::expression::{Choice, ExpressionError, Kind, OptionKind, Row, Settings, Term, Values, words, words_of};
 use crate::translation::buffer::{BUFFER, BUFFER_POLICY};
@@ -23,6 +23,7 @@ pub static KIND: Kind = Kind {
         RESERVE,
         SCOPE,
         AHEAD,
+        PACE,
         WEAR,
         WEAR_GAP,
         BACKGROUND,
@@ -90,6 +91,12 @@ pub(crate) const AHEAD: OptionKind = OptionKind {
     values: Values::Count(0, 100_000),
     default: "",
     about: "erased blocks beyond the reserve that collection makes ahead of the host, so that victims on several planes are collected at once (not set: none on one plane, else two for each plane, at most a sixteenth of the spare blocks)",
+};
+pub(crate) const PACE: OptionKind = OptionKind {
+    name: "pace",
+    values: Values::Count(1, 1 << 16),
+    default: "",
+    about: "pages of flash that are copied at once: victims are collected in such steps between the writes of the host, and free space stays level (not set: a victim at once, when the host needs a block)",
 };
 pub(crate) const WEAR: OptionKind =
     OptionKind { name: "wear", values: Values::Choice(words::<Wear>), default: "dynamic", about: "wear levelling" };
@@ -279,6 +286,8 @@ pub struct PageSettings {
     pub reserve: u32,
     /// Erased blocks beyond the reserve that collection makes ahead of the host.
     pub ahead: u32,
+    /// Collection in steps; `None`: a victim is collected at once.
+    pub pace: Option<PaceSettings>,
     /// Wear levelling.
     pub wear: WearLevelling,
     /// The target of background collection, in erased blocks.
@@ -353,6 +362,7 @@ impl PageSettings {
             reserve: settings.count("reserve") as u32,
             is_by_plane: settings.choice::<Scope>("scope") == Scope::Plane,
             ahead: 0,
+            pace: None,
             wear: match wear {
                 Wear::None => WearLevelling::None,
                 Wear::Dynamic => WearLevelling::Dynamic,
@@ -374,7 +384,11 @@ impl PageSettings {
                 format!("{ahead} blocks are not to be had: {spare_blocks} are spare, and neither open nor in reserve");
             return Err(settings.error("ahead", message, format!("take at most ahead={spare_blocks}")));
         }
-        Ok(PageSettings { ahead, ..page })
+        let pace = settings.is_set("pace").then(|| {
+            let step = settings.count("pace") as u32;
+            PaceSettings::new(step, geometry.units(), spare_blocks, page.reserve + ahead)
+        });
+        Ok(PageSettings { ahead, pace, ..page })
     }
 
     /// Options without effect, given the others; they are rejected if written.
