@@ -91,8 +91,11 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
     fn without_blocks(nand: Nand<T>, settings: &PageSettings, map: M, seed: u64) -> PageLevel<T, M> {
         let geometry = *nand.geometry();
         let streams = settings.streams.count() + usize::from(M::ON_FLASH);
-        let frontiers =
-            || (0..streams).map(|_| Frontier::new(geometry.units(), geometry.pages_per_program)).collect::<Vec<_>>();
+        let frontier = |_| {
+            let frontier = Frontier::new(geometry.units(), geometry.pages_per_program);
+            if settings.pace.is_some() { frontier.staggered(geometry.pages_per_block) } else { frontier }
+        };
+        let frontiers = || (0..streams).map(frontier).collect::<Vec<_>>();
         PageLevel {
             map,
             valid: ValidPages::new(&geometry),

@@ -386,7 +386,8 @@ impl PageSettings {
         }
         let pace = settings.is_set("pace").then(|| {
             let step = settings.count("pace") as u32;
-            PaceSettings::new(step, geometry.units(), spare_blocks, page.reserve + ahead)
+            let open_blocks = page.open_blocks(geometry) as u32;
+            PaceSettings::new(step, geometry.units(), spare_blocks, (page.reserve + ahead, open_blocks))
         });
         Ok(PageSettings { ahead, pace, ..page })
     }
@@ -428,11 +429,16 @@ impl PageSettings {
         Ok(Some(shares))
     }
 
+    /// Blocks of all frontiers.
+    fn open_blocks(&self, geometry: &Geometry) -> u64 {
+        let frontiers = if self.shared_frontier { 1 } else { 2 };
+        self.streams.count() as u64 * frontiers * u64::from(geometry.units())
+    }
+
     /// Blocks that can be open or in reserve at once, and therefore cannot be collected.
     fn uncollectable_blocks(&self, geometry: &Geometry) -> u64 {
-        let frontiers = if self.shared_frontier { 1 } else { 2 };
         let wear = u64::from(matches!(self.wear, WearLevelling::Static(_)));
-        self.streams.count() as u64 * frontiers * u64::from(geometry.units()) + u64::from(self.reserve) + wear
+        self.open_blocks(geometry) + u64::from(self.reserve) + wear
     }
 
     /// Pages that may be padding in blocks which collection gains nothing from: as many in each as it may add itself.
