@@ -155,24 +155,86 @@ where
     (drive.layer::<L>().unwrap().clone(), flash)
 }
 
-fn tails(layer: &str, flash: &str) -> Tails {
-    let path = Path::read(&format!("page:op=25%{layer}/nand:{FLASH}{flash}")).unwrap();
+fn tails_of(path: &str) -> Tails {
+    let path = Path::read(path).unwrap();
     let (settings, nand) = queued::<PageSettings>(&path, false);
     let found = match settings.buffer {
         None => measured(settings.on(nand, 1)),
         Some(buffer) => measured(Buffered::new(settings.on(nand, 1), buffer)),
     };
-    println!("{layer:>9} {flash:>40}: {found:.1?}");
+    let Tails { read, write, writes_per_second, amplification, suspensions } = &found;
+    println!(
+        "{}: reads {read:.0?} us, writes {write:.0?} us, {writes_per_second:.0} writes/s, {amplification:.3}, {suspensions}",
+        path.text
+    );
     found
 }
 
+/// The tails with options of `page` and of `nand`.
+fn tails(layer: &str, flash: &str) -> Tails {
+    tails_of(&format!("page:op=25%{layer}/nand:{FLASH}{flash}"))
+}
+
 #[test]
-fn table() {
-    let list = std::env::var("TAILS").unwrap_or_default();
-    for one in list.split_whitespace() {
-        let (layer, flash) = one.split_once('/').unwrap();
-        tails(layer, flash);
+fn a_read_that_suspends_waits_for_no_program_and_no_erase() {
+    let without = tails("", "");
+    let [_, p99, most] = without.read;
+    assert!(p99 > 10_000.0 && most > 50_000.0, "a read waits for what collection does at its plane: {without:?}");
+    let both = tails("", ",suspend=both");
+    let [median, p99, most] = both.read;
+    assert!(median < 60.0 && p99 < 140.0 && most < 150.0, "{both:?}");
+    let is_like = |found: f64, other: f64| (found / other - 1.0).abs() < 0.05;
+    // The order of requests is another, as they are issued when others are done.
+    assert!(is_like(both.amplification, without.amplification), "{both:?}, {without:?}");
+    assert!(is_like(both.write[1], without.write[1]), "writes wait as before: {both:?}, {without:?}");
+    assert!(is_like(both.writes_per_second, without.writes_per_second), "{both:?}, {without:?}");
+    // Each cause of a wait alone.
+    let waiting = tails("", ",suspend=waiting");
+    let [_, p99, most] = waiting.read;
+    assert!(
+        (200.0..1000.0).contains(&p99) && most > 1900.0,
+        "it waits for one operation, an erase at most: {waiting:?}"
+    );
+    let programs = tails("", ",suspend=programs");
+    assert!(programs.read[2] > 1900.0, "it waits for an erase: {programs:?}");
+    let erases = tails("", ",suspend=erases");
+    assert!((200.0..300.0).contains(&erases.read[1]), "it waits for a program: {erases:?}");
+}
+
+#[test]
+fn the_tail_of_reads_is_the_time_of_a_suspension() {
+    for time_us in [20.0, 100.0, 150.0] {
+        let found = tails("", &format!(",suspend=both,suspend-time={time_us}us"));
+        let [_, p99, most] = found.read;
+        // The read itself takes 43 us, and may wait for one of collection.
+        let expected = 43.0 + f64::max(time_us, 43.0);
+        assert!((0.85 * expected..1.05 * expected).contains(&p99) && most < 1.1 * expected, "{time_us}: {found:?}");
     }
+    let [one, two] = [1, 2].map(|reads| tails("", &format!(",suspend=both,suspend-reads={reads}")).read[2]);
+    assert!(one > 300.0 && two > 300.0, "a read waits for an operation that has let others go first: {one}, {two}");
+}
+
+#[test]
+fn a_paced_collection_takes_the_bursts_out_of_writes() {
+    let without = tails("", "");
+    let paced = tails(",pace=4,ahead=0", "");
+    assert!(
+        paced.write[1] < 0.7 * without.write[1] && paced.write[2] < 0.3 * without.write[2],
+        "{paced:?}, {without:?}"
+    );
+    assert!(paced.writes_per_second > 1.1 * without.writes_per_second, "{paced:?}, {without:?}");
+    assert!(paced.amplification < 1.02 * without.amplification, "{paced:?}, {without:?}");
+    let [whole, both] = [tails(",pace=256,ahead=0", ""), tails(",pace=4,ahead=0", ",suspend=both")];
+    assert!(whole.writes_per_second < 0.95 * paced.writes_per_second, "whole victims are bursts: {whole:?}, {paced:?}");
+    assert!(both.read[1] < 140.0 && both.write[2] < 0.3 * without.write[2], "{both:?}");
+}
+
+#[test]
+#[ignore = "measures the paths in TAILS"]
+fn of_paths() {
+    std::env::var("TAILS").unwrap_or_default().split_whitespace().for_each(|path| {
+        tails_of(path);
+    });
 }
 
 /// A timing model whose flash loses its power at an operation.

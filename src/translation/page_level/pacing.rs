@@ -38,7 +38,12 @@ pub struct PaceSettings {
 impl PaceSettings {
     /// Steps of `step` pages of flash, on so many planes, where so many blocks are spare. `kept_blocks`: the erased blocks
     /// that collection at once keeps; `open_blocks`: those of all frontiers, which are half full on average.
-    pub(super) fn new(step: u32, planes: u32, spare_blocks: u32, (kept_blocks, open_blocks): (u32, u32)) -> PaceSettings {
+    pub(super) fn new(
+        step: u32,
+        planes: u32,
+        spare_blocks: u32,
+        (kept_blocks, open_blocks): (u32, u32),
+    ) -> PaceSettings {
         let victims = (spare_blocks / SPARE_FOR_VICTIM).clamp(1, planes);
         // The block that is taken next, and what victims under way have not given yet.
         let more = (1 + victims).min(spare_blocks / 4);
