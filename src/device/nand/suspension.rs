@@ -17,7 +17,7 @@ pub(super) const SUSPEND_TIME: OptionKind = OptionKind {
 pub(super) const SUSPEND_READS: OptionKind = OptionKind {
     name: "suspend-reads",
     values: Values::Count(1, 1 << 20),
-    default: "16",
+    default: "8",
     about: "the reads that an operation lets go first, while it is the next of its plane and while it is suspended",
 };
 
