@@ -144,10 +144,7 @@ fn measured<L: Translation<Timing: Telling>>(drive: L) -> Tails {
 }
 
 /// Flash with queues, of a path.
-fn queued<L: FlashLayer>(path: &Path, versions: bool) -> (L, Nand<Scheduled>)
-where
-    L: Clone,
-{
+fn queued<L: FlashLayer + Clone>(path: &Path, versions: bool) -> (L, Nand<Scheduled>) {
     let drive = path.drive().unwrap();
     let timing = Scheduled::new(drive.nand.geometry, drive.nand.latencies.unwrap(), None);
     let timing = timing.with_suspension(drive.nand.suspension);
