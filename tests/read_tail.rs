@@ -214,14 +214,14 @@ fn the_tail_of_reads_is_the_time_of_a_suspension() {
 #[test]
 fn a_paced_collection_takes_the_bursts_out_of_writes() {
     let without = tails("", "");
-    let paced = tails(",pace=4,ahead=0", "");
+    let paced = tails(",pace=4", "");
     assert!(
         paced.write[1] < 0.7 * without.write[1] && paced.write[2] < 0.3 * without.write[2],
         "{paced:?}, {without:?}"
     );
     assert!(paced.writes_per_second > 1.1 * without.writes_per_second, "{paced:?}, {without:?}");
     assert!(paced.amplification < 1.02 * without.amplification, "{paced:?}, {without:?}");
-    let [whole, both] = [tails(",pace=256,ahead=0", ""), tails(",pace=4,ahead=0", ",suspend=both")];
+    let [whole, both] = [tails(",pace=256", ""), tails(",pace=4", ",suspend=both")];
     assert!(whole.writes_per_second < 0.95 * paced.writes_per_second, "whole victims are bursts: {whole:?}, {paced:?}");
     assert!(both.read[1] < 140.0 && both.write[2] < 0.3 * without.write[2], "{both:?}");
 }

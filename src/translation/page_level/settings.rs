@@ -90,7 +90,7 @@ pub(crate) const AHEAD: OptionKind = OptionKind {
     name: "ahead",
     values: Values::Count(0, 100_000),
     default: "",
-    about: "erased blocks beyond the reserve that collection makes ahead of the host, so that victims on several planes are collected at once (not set: none on one plane, else two for each plane, at most a sixteenth of the spare blocks)",
+    about: "erased blocks beyond the reserve that collection makes ahead of the host, so that victims on several planes are collected at once (not set: none on one plane or with pace, else two for each plane, at most a sixteenth of the spare blocks)",
 };
 pub(crate) const PACE: OptionKind = OptionKind {
     name: "pace",
@@ -376,7 +376,7 @@ impl PageSettings {
         let spare_blocks = page.check_room(settings, geometry, exported_share, beside(page.exported_pages))?;
         let ahead = match settings.is_set("ahead") {
             true => settings.count("ahead") as u32,
-            false if geometry.units() == 1 => 0,
+            false if geometry.units() == 1 || settings.is_set("pace") => 0,
             false => (2 * geometry.units()).min(spare_blocks / 16),
         };
         if ahead > spare_blocks {
