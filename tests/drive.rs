@@ -4,7 +4,7 @@
 use flashpath::expression::{Amount, parse_term};
 use flashpath::label::Content;
 use flashpath::report::RunResult;
-use flashpath::run::{Options, Path, Replay, prepare};
+use flashpath::run::{Options, Path, Payload, Replay, open_device, prepare};
 use flashpath::workload::generator::generator;
 use flashpath::workload::{Action, Operation, Workload, WorkloadError};
 
@@ -309,4 +309,20 @@ fn preconditioning_is_not_counted() {
     let exported = result.flash.exported_bytes / 4096;
     assert!(result.workload.written_blocks.abs_diff(exported) <= 1024);
     assert!(result.write_amplification.steady.is_some(), "after 3 device writes it is steady: {:?}", result.warnings);
+}
+
+/// The engine asks for ends when they have come; a block device answers at once, and cannot take an end back.
+#[test]
+fn reads_suspend_below_the_engine_and_a_block_device_refuses_it() {
+    let layers = ["page:pace=2", "page:buffer=1M", "dftl:table=500", "fast", "superblock"];
+    for layer in layers {
+        let path = format!("{layer}/nand:size=256M,channels=2,dies=2,suspend=both");
+        let options = Options { fill: true, ..Options::default() };
+        let result = result("uniform:writes=1x,reads=30%", &path, &options);
+        assert!(result.translation.events["suspensions"] > 1000, "{path}: {:?}", result.translation.events);
+        let refused = open_device(&Path::read(&path).unwrap(), Payload::Stamps, 1).err().expect(&path).to_string();
+        assert!(refused.contains("nand") && refused.contains("remove suspend"), "{refused}");
+    }
+    let in_order = result("uniform:writes=1x", "page/nand:size=256M", &Options::default());
+    assert!(!in_order.translation.events.contains_key("suspensions"), "{:?}", in_order.translation.events);
 }

@@ -109,6 +109,21 @@ fn drive_of_units(layer: &str, random: &mut Random) -> String {
     format!("{layer_term}{buffer}/{nand}")
 }
 
+/// The same, on which reads go first, and which collects in steps if it can.
+fn drive_beside_hosts(layer: &str, random: &mut Random) -> String {
+    let drive = if random.below(2) == 0 { drive(layer, random) } else { drive_of_units(layer, random) };
+    let (layer_term, nand) = drive.split_once('/').unwrap();
+    let pace = match layer {
+        "page" | "dftl" if random.below(4) > 0 => format!(",pace={}", [1, 2, 7, 40, 1000][random.below(5) as usize]),
+        _ => String::new(),
+    };
+    let ahead =
+        if pace.is_empty() || random.below(3) > 0 { String::new() } else { format!(",ahead={}", random.below(9)) };
+    let suspend = pick(random, &["waiting", "erases", "programs,suspend-time=1us", "both,suspend-time=400us", "both"]);
+    let reads = [1, 2, 16, 1000][random.below(4) as usize];
+    format!("{layer_term}{pace}{ahead}/{nand},suspend={suspend},suspend-reads={reads}")
+}
+
 #[test]
 fn tiny_drives_with_odd_options_lose_no_data_and_fail_only_when_worn_out() {
     for layer in ["page", "dftl", "fast", "superblock"] {
@@ -131,6 +146,21 @@ fn drives_with_buffers_and_units_lose_no_data_and_fail_only_when_worn_out() {
         let mut run = 0;
         for seed in 0..DRIVES / 2 {
             let path = drive_of_units(layer, &mut random);
+            let work = pick(&mut random, &WORK);
+            run += u64::from(check_drive(&path, work, seed));
+        }
+        println!("{layer}: {run} of {} drives could be made", DRIVES / 2);
+        assert!(run > DRIVES / 40, "of {} drives of {layer}, {run} could be made", DRIVES / 2);
+    }
+}
+
+#[test]
+fn drives_that_collect_beside_hosts_lose_no_data_and_fail_only_when_worn_out() {
+    for layer in ["page", "dftl", "fast", "superblock"] {
+        let mut random = Random::new(3, layer);
+        let mut run = 0;
+        for seed in 0..DRIVES / 2 {
+            let path = drive_beside_hosts(layer, &mut random);
             let work = pick(&mut random, &WORK);
             run += u64::from(check_drive(&path, work, seed));
         }

@@ -381,6 +381,39 @@ fn pages_of_several_units_return_the_newest_write() {
     }
 }
 
+/// A victim is copied in steps, and its pages change and are read in between.
+#[test]
+fn a_paced_collection_returns_the_newest_write() {
+    for (seed, option) in (1..).zip([
+        "pace=1",
+        "pace=7,victim=fifo",
+        "pace=3,victim=random,frontiers=shared",
+        "pace=1,victim=cost-benefit,streams=content",
+        "pace=2,victim=d-choices,streams=hint,hints=2,spare-shares=40%+60%",
+        "pace=4,wear=static,wear-gap=2,reserve=1",
+        "pace=1000,frontiers=shared,reserve=1",
+        "pace=1,buffer=128K,buffer-policy=volatile",
+        "pace=5,buffer=128K",
+    ]) {
+        // Streams have an open block each on every plane.
+        let shapes =
+            SHAPES.into_iter().chain(IN_UNITS).filter(|shape| !option.contains("streams") || *shape != SHAPES[1]);
+        for shape in shapes {
+            with_drive(&format!("page:export=30%,{option}/nand:{shape}"), seed);
+            if !option.contains("spare-shares") {
+                with_drive(&format!("dftl:export=25%,table=64,{option}/nand:{shape}"), seed);
+            }
+        }
+    }
+    for (seed, table) in (1..).zip([1, 7, 100_000]) {
+        for pace in [1, 6] {
+            with_drive(&format!("dftl:export=70%,table={table},pace={pace}/nand:{},page=2K", SHAPES[0]), seed);
+            with_drive(&format!("dftl:export=50%,table={table},pace={pace}/nand:{},page=2K", SHAPES[1]), seed);
+            with_drive(&format!("page:export=80%,pace={pace}/nand:{}", SHAPES[0]), seed);
+        }
+    }
+}
+
 /// Each layer on pages of one unit, and those that have smaller ones on these.
 #[test]
 fn a_buffer_loses_nothing_that_it_promised_to_keep() {
@@ -459,6 +492,8 @@ fn a_tight_drive_with_many_open_blocks_still_finds_room() {
     for seed in 1..=5 {
         for layer in [
             "page:export=99%,streams=content",
+            "page:export=99%,pace=1",
+            "dftl:export=99%,table=10,pace=3",
             "dftl:export=99%,table=10",
             "superblock:export=99%,blocks=2",
             "fast:export=99%",

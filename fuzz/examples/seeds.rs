@@ -31,8 +31,9 @@ const JOBS: [&str; 6] = [
 ];
 
 /// A drive of every layer, so small that it collects at once, and its work.
-const DRIVES: [&str; 6] = [
+const DRIVES: [&str; 7] = [
     "page:victim=cost-benefit,wear=static,wear-gap=2/nand:size=512K,pages-per-block=8,channels=2\nuniform:discards=10%",
+    "page:pace=2,export=50%/nand:size=2M,pages-per-block=8,channels=2,dies=2,suspend=both,suspend-reads=3\nuniform:reads=50%",
     "page:streams=hint,hints=3,spare-shares=20%+30%+50%,export=50%/nand:size=1M,pages-per-block=4\nzipf:reads=10%",
     "dftl:table=3,export=60%,protected=0%/nand:size=1M,page=2K,pages-per-block=16\nhotcold:r=0.1,f=0.9",
     "dftl:table=9,frontiers=shared,streams=content,export=40%/nand:size=1M,pages-per-block=5\nuniform:request=512",

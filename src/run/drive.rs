@@ -5,9 +5,9 @@ use super::backend::DriveBackend;
 use super::logging::Logging;
 use super::outcome::Outcome;
 use crate::device::conv::{self, ConvSettings};
-use crate::device::nand::{Geometry, Nand, NandSettings, Reserving, Scheduled, Timing, Untimed};
+use crate::device::nand::{self, Geometry, Nand, NandSettings, Reserving, Scheduled, Timing, Untimed};
 use crate::device::station::{DeviceSettings, OpenOptions, Payload, StationError, Storage};
-use crate::device::{BlockDevice, Medium};
+use crate::device::{BlockDevice, DeviceError, Medium};
 use crate::expression::{ExpressionError, Term, parse_term};
 use crate::translation::{Buffered, Drive, FlashLayer, Translation};
 use crate::units::BLOCK_BYTES;
@@ -101,7 +101,7 @@ impl<L: FlashLayer> AnyLayer for L {
                 run.run(DriveBackend::new(Buffered::new(layer, buffer)))
             }
             (Some(latencies), buffer) => {
-                let timing = Scheduled::new(flash.geometry, latencies, log);
+                let timing = Scheduled::new(flash.geometry, latencies, log).with_suspension(flash.suspension);
                 let layer = self.on(erased(flash, keeps_versions, timing), seed);
                 match buffer {
                     None => run.run(DriveBackend::new(layer)),
@@ -208,7 +208,15 @@ impl DeviceSettings for DriveSettings {
         self.memory_bytes_of(false) + self.exported_bytes() / BLOCK_BYTES * holds.width() as u64
     }
 
+    /// Flash whose reads suspend programs cannot say when a program ends, as a block device must at once.
     fn open(&self, _: Vec<Medium>, opening: &OpenOptions) -> Result<Medium, StationError> {
+        if self.nand.suspension.is_some() {
+            let reason =
+                "suspend needs a block workload that runs on the translation layer alone: here each request is \
+                          answered at once, before a later read could suspend it; remove suspend"
+                    .to_string();
+            return Err(DeviceError::Station { station: nand::KIND.name, reason }.into());
+        }
         let offered = Offered { blocks: self.exported_bytes() / BLOCK_BYTES, medium: None };
         Ok(Medium::Blocks(self.layer.device(&self.nand, opening, offered)))
     }

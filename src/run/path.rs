@@ -270,7 +270,11 @@ impl<'s> Tree<'s> {
             below.into_iter().map(device).collect()
         };
         Ok(match station.read {
-            Read::Flash => Part::Flash(NandSettings::read(&term)?),
+            // Above the layer on it.
+            Read::Flash => Part::Flash(match self.open.iter().rev().nth(1) {
+                Some(above) => NandSettings::read_below(&term, above.station.kind.name)?,
+                None => NandSettings::read(&term)?,
+            }),
             Read::Layer(read) => {
                 let Some(Part::Flash(flash)) = below.into_iter().next() else {
                     unreachable!("a layer takes flash only");
@@ -317,6 +321,14 @@ mod tests {
             ("fast:buffer=1T/nand", "1T", "such as buffer=128M"),
             ("page:buffer-policy=volatile/nand", "volatile", "add buffer=32M"),
             ("dftl:buffer=1M,buffer-policy=flushed/nand", "flushed", "protected or volatile"),
+            ("page/nand:suspend=reads", "reads", "waiting, erases, programs or both"),
+            ("page/nand:suspend-time=1us", "1us", "add suspend=both"),
+            ("page/nand:suspend-reads=1", "1", "add suspend=both"),
+            ("page/nand:suspend=waiting,suspend-time=1us", "1us", "take suspend=both"),
+            ("page/nand:suspend=both,suspend-reads=0", "0", "from 1"),
+            ("page/nand:timing=off,suspend=both", "both", "remove timing=off"),
+            ("sfs/page/nand:suspend=both", "both", "a block workload on the translation layer alone"),
+            ("cache/conv:size=1G+page/nand:suspend=erases", "erases", "remove suspend"),
             ("page:op=7%,export=90%/nand", "7%", "write one of them"),
             ("page:export=100%/nand", "100%", "a share from 1%"),
             ("page/", "", "write a name"),
@@ -455,6 +467,8 @@ mod tests {
             "page/nand",
             "page:op=28%,victim=fifo/nand:preset=tlc",
             "page:victim=d-choices,wear=static,streams=hint/nand:size=64G,page=16K",
+            "page/nand:suspend=both,suspend-reads=3",
+            "page/nand:suspend=waiting",
         ] {
             let path = Path::read(text).unwrap();
             let again = Path::read(&path.in_full).unwrap();

@@ -208,7 +208,7 @@ impl<T: Translation + Send> Abilities for Drive<T> {
 
 /// The account of a layer that is the whole path, with its flash, in pages, since they were new.
 pub fn account_in_pages<T: Translation>(layer: &T) -> Account {
-    let Flash { geometry, counts, erase_counts, endurance, programmed_pages } = layer.flash();
+    let Flash { geometry, counts, erase_counts, endurance, programmed_pages, suspensions } = layer.flash();
     let page_bytes = u64::from(geometry.page_bytes);
     let for_host: Tally = layer.sent().entries().filter(|(label, _)| label.cause == Cause::HostWrite).collect();
     let buffer = layer.buffer().map(|BufferCounts { received, joined, dropped, held }| {
@@ -229,6 +229,7 @@ pub fn account_in_pages<T: Translation>(layer: &T) -> Account {
         received: layer.sent().clone(),
         sent: counts.programmed.clone(),
         read_blocks: counts.read.total(),
+        events: suspensions.map(|count| ("suspensions", count)).into_iter().collect(),
         flash: Some(FlashAccount {
             page_bytes,
             pages_per_block: u64::from(geometry.pages_per_block),

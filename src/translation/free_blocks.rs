@@ -37,6 +37,8 @@ pub struct FreeBlocks {
     /// The blocks that were freed last, with their plane and erase count: their erases are hardly done. They are taken when
     /// there are no others.
     fresh: VecDeque<(u32, EraseBlock, u32)>,
+    /// The blocks of each plane that are collected in steps.
+    coming: Vec<u32>,
     most_fresh: usize,
     count: u32,
 }
@@ -46,7 +48,8 @@ impl FreeBlocks {
     pub fn new(geometry: &Geometry, by_wear: bool) -> FreeBlocks {
         let queue = || if by_wear { Queue::Worn(BTreeSet::new()) } else { Queue::Erased(VecDeque::new()) };
         let planes = (0..geometry.units()).map(|_| queue()).collect();
-        FreeBlocks { planes, fresh: VecDeque::new(), most_fresh: 0, count: 0 }
+        let coming = vec![0; geometry.units() as usize];
+        FreeBlocks { planes, fresh: VecDeque::new(), coming, most_fresh: 0, count: 0 }
     }
 
     /// The same pool, in which a block waits until so many others are freed.
@@ -80,10 +83,20 @@ impl FreeBlocks {
         self.count
     }
 
-    /// The number of blocks of a plane.
+    /// The number of blocks of a plane, with those that are collected in steps.
     pub fn count_of(&self, plane: usize) -> usize {
         let fresh = self.fresh.iter().filter(|(of, ..)| *of as usize == plane).count();
-        fresh + self.planes[plane].len()
+        fresh + self.planes[plane].len() + self.coming[plane] as usize
+    }
+
+    /// A block of `plane` is collected in steps from now on.
+    pub fn expect(&mut self, plane: u32) {
+        self.coming[plane as usize] += 1;
+    }
+
+    /// Such a block is collected.
+    pub fn has_come(&mut self, plane: u32) {
+        self.coming[plane as usize] -= 1;
     }
 
     /// Adds a block of `plane`, which is freed now, with its erase count.

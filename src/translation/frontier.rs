@@ -15,6 +15,11 @@ struct OpenBlock {
 pub struct Frontier {
     open: Vec<OpenBlock>,
     turn: usize,
+    /// The number of planes that take part; the others follow.
+    taking_part: usize,
+    /// The rounds over the planes until the next one takes part, now and each time.
+    rounds_left: u32,
+    rounds: u32,
     /// One less than the pages of a page of flash.
     mask: u32,
 }
@@ -22,7 +27,16 @@ pub struct Frontier {
 impl Frontier {
     /// A frontier over `planes` planes, with no block open, on which so many pages are a page of flash.
     pub fn new(planes: u32, pages_per_program: u32) -> Frontier {
-        Frontier { open: vec![OpenBlock::default(); planes as usize], turn: 0, mask: pages_per_program - 1 }
+        let taking_part = planes as usize;
+        let (open, mask) = (vec![OpenBlock::default(); planes as usize], pages_per_program - 1);
+        Frontier { open, turn: 0, taking_part, rounds_left: 0, rounds: 0, mask }
+    }
+
+    /// The same frontier before its first page, of which the planes begin one after the other: their blocks are not full at
+    /// once, so that erased blocks are taken one by one.
+    pub fn staggered(self, pages_per_block: u32) -> Frontier {
+        let rounds = (pages_per_block / (self.mask + 1) / self.open.len() as u32).max(1);
+        Frontier { taking_part: 1, rounds_left: rounds, rounds, ..self }
     }
 
     /// The next page, if the current plane's block has one left.
@@ -64,8 +78,21 @@ impl Frontier {
     #[inline]
     pub fn next_plane(&mut self) {
         self.turn += 1;
-        if self.turn == self.open.len() {
+        if self.turn == self.taking_part {
             self.turn = 0;
+            if self.taking_part < self.open.len() {
+                self.end_round();
+            }
+        }
+    }
+
+    /// A round over the planes that take part is over.
+    #[cold]
+    fn end_round(&mut self) {
+        self.rounds_left -= 1;
+        if self.rounds_left == 0 {
+            self.rounds_left = self.rounds;
+            self.taking_part += 1;
         }
     }
 
@@ -119,6 +146,7 @@ impl Frontier {
         assert!(programmed <= geometry.pages_per_block, "block {} holds no more pages than it has", block.0);
         let first = geometry.first_page(block).0;
         *open = OpenBlock { next: first + programmed, end: first + geometry.pages_per_block, block: Some(block) };
+        self.taking_part = self.open.len();
         true
     }
 

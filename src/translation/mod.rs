@@ -201,6 +201,8 @@ pub struct Flash<'a> {
     pub endurance: u32,
     /// The number of programmed pages of each block.
     pub programmed_pages: &'a [u32],
+    /// The programs and erases that reads have suspended; `None` if none can be.
+    pub suspensions: Option<u64>,
 }
 
 impl<'a> Flash<'a> {
@@ -212,6 +214,7 @@ impl<'a> Flash<'a> {
             erase_counts: nand.erase_counts(),
             endurance: nand.endurance(),
             programmed_pages: nand.programmed_pages(),
+            suspensions: nand.suspensions(),
         }
     }
 }

@@ -20,6 +20,7 @@ mod reserving;
 mod scheduled;
 mod settings;
 mod spare;
+mod suspension;
 mod timing;
 
 pub use geometry::{EraseBlock, Geometry, LogicalPage, PhysicalPage};
@@ -28,6 +29,7 @@ pub use reserving::Reserving;
 pub use scheduled::{Moment, Scheduled};
 pub use settings::{KIND, NandSettings, PageBytes};
 pub use spare::Spare;
+pub use suspension::Suspension;
 pub use timing::{Latencies, Telling, Timing, Untimed};
 
 use super::wait_log::Purpose;
@@ -192,6 +194,11 @@ impl<T: Timing> Nand<T> {
     #[inline]
     pub fn timing(&mut self) -> &mut T {
         self.operations.timing()
+    }
+
+    /// The programs and erases that reads have suspended; `None` if none can be.
+    pub fn suspensions(&self) -> Option<u64> {
+        self.operations.suspensions()
     }
 
     /// The geometry.

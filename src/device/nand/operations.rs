@@ -53,6 +53,10 @@ impl<T: Timing> Operations<T> {
         &mut self.timing
     }
 
+    pub fn suspensions(&self) -> Option<u64> {
+        self.timing.suspensions()
+    }
+
     /// A page of a block, the last of those programmed there, is in the controller at `at`. If its page of flash is
     /// complete, that is programmed; returns when that is done, and otherwise `at`.
     #[inline]

@@ -1,6 +1,7 @@
 //! The options of `nand`.
 
 use super::preset::Preset;
+use super::suspension::{SUSPEND, SUSPEND_READS, SUSPEND_TIME, Suspension};
 use super::{Geometry, Latencies};
 use crate::expression::{Choice, ExpressionError, Kind, OptionKind, Settings, Term, Values, words};
 
@@ -72,6 +73,9 @@ pub static KIND: Kind = Kind {
             default: "10us",
             about: "the time to transfer a page over the channel",
         },
+        SUSPEND,
+        SUSPEND_TIME,
+        SUSPEND_READS,
         OptionKind {
             name: "endurance",
             values: Values::Count(1, 10_000_000),
@@ -101,6 +105,8 @@ pub struct NandSettings {
     pub geometry: Geometry,
     /// The timing model; `None` for `timing=off`.
     pub latencies: Option<Latencies>,
+    /// The rules of reads that go first; `None` if planes work in order.
+    pub suspension: Option<Suspension>,
     /// The maximum number of erases of a block.
     pub endurance: u32,
     /// The term with all option values.
@@ -142,7 +148,27 @@ impl NandSettings {
             erase_ns: settings.duration_ns("erase"),
             transfer_ns: settings.duration_ns("transfer"),
         });
-        Ok(NandSettings { geometry, latencies, endurance: count("endurance"), written_out: settings.written_out(&[]) })
+        Ok(NandSettings {
+            geometry,
+            latencies,
+            suspension: Suspension::read(&settings)?,
+            endurance: count("endurance"),
+            written_out: settings.written_out(Suspension::meaningless(&settings)),
+        })
+    }
+
+    /// Parses the term of flash below a station that must know the end of a request before it makes the next one: its
+    /// timing model cannot let a later read delay an earlier program.
+    pub fn read_below(term: &Term, above: &str) -> Result<NandSettings, ExpressionError> {
+        let flash = NandSettings::read(term)?;
+        if flash.suspension.is_some() {
+            let settings = term.settle(&KIND)?;
+            let message =
+                format!("{above} asks for the end of each request at once, before a later read could suspend it");
+            let help = "remove suspend, or run a block workload on the translation layer alone".to_string();
+            return Err(settings.error("suspend", message, help));
+        }
+        Ok(flash)
     }
 
     fn does_not_fit(settings: &Settings, help: String) -> ExpressionError {

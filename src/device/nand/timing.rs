@@ -10,6 +10,8 @@
 //!
 //! Planes are independent of each other, as with multi-plane commands at best. The programs and erases of an erase block
 //! keep the order in which they are issued; reads take no part in it, as what they would miss is still in the controller.
+//! With [`Scheduled`](super::Scheduled) reads of requests may go first and suspend programs and erases
+//! ([`Suspension`](super::Suspension)).
 //!
 //! | model | answers | for whom |
 //! |---|---|---|
@@ -39,8 +41,8 @@ pub trait Timing {
     /// The instant at which `moment` is, if that is not after `until`, up to which no other operation is issued.
     fn settle(&mut self, moment: Self::Moment, until: Time) -> Option<Time>;
 
-    /// Reads a page of `block` and transfers it over the channel, when `at` has come. The purpose changes no time: a model
-    /// may record it.
+    /// Reads a page of `block` and transfers it over the channel, when `at` has come. A model may let reads that are not for
+    /// collection go first, and record the purposes of all.
     fn read(&mut self, block: EraseBlock, purpose: Purpose, at: Self::Moment) -> Self::Moment;
 
     /// Reads a page of flash of `block`, and transfers so many of the units in it.
@@ -70,6 +72,11 @@ pub trait Timing {
 
     /// Erases `block`.
     fn erase(&mut self, block: EraseBlock, at: Self::Moment) -> Self::Moment;
+
+    /// The number of programs and erases that reads have suspended; `None` if none can be.
+    fn suspensions(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// A timing model that tells completions in their order.

@@ -11,7 +11,8 @@ pub use cached_map::CachedMap;
 
 use super::buffer::{BUFFER, BUFFER_POLICY};
 use super::page_level::settings::{
-    AHEAD, BACKGROUND, D, EXPORT, FRONTIERS, Frontiers, HINTS, OP, RESERVE, SCOPE, STREAMS, VICTIM, WEAR, WEAR_GAP,
+    AHEAD, BACKGROUND, D, EXPORT, FRONTIERS, Frontiers, HINTS, OP, PACE, RESERVE, SCOPE, STREAMS, VICTIM, WEAR,
+    WEAR_GAP,
 };
 use super::page_level::{PageLevel, PageSettings, ReadVictim, VICTIMS};
 use super::{BufferSettings, FlashLayer};
@@ -52,6 +53,7 @@ pub static KIND: Kind = Kind {
         SCOPE,
         RESERVE,
         AHEAD,
+        PACE,
         WEAR,
         WEAR_GAP,
         BACKGROUND,

@@ -30,15 +30,16 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
             self.close(full);
         }
         let mut collections = 0;
+        let ahead = if self.pacing.is_some() { 0 } else { self.settings.ahead };
         while self.free.count() <= self.settings.reserve
-            || self.free.count() <= self.settings.reserve + self.settings.ahead && collections < MOST_AHEAD
+            || self.free.count() <= self.settings.reserve + ahead && collections < MOST_AHEAD
         {
             self.is_short_of_space = collections >= MOST_COLLECTIONS;
             let is_endless = collections / MOST_CHOICES_PER_BLOCK >= self.nand.geometry().blocks;
             if is_endless && matches!(self.settings.victim, VictimPolicy::Chosen(_)) {
                 return Err(TranslationError::NothingFreed { collections });
             }
-            self.collect_one(at)?;
+            self.collect_next(at)?;
             collections += 1;
             // Copies that share the frontier may have opened a block.
             if let Some(page) = self.host[stream].take() {
@@ -120,12 +121,24 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
         TranslationError::worn_out(&self.nand, self.retired)
     }
 
-    /// Selects a victim and collects it; returns the time of its erase.
-    pub(super) fn collect_one(&mut self, at: T::Moment) -> Result<T::Moment, TranslationError> {
+    /// Ends a collection in steps, or else makes one at once; returns the time of the erase.
+    pub(super) fn collect_next(&mut self, at: T::Moment) -> Result<T::Moment, TranslationError> {
+        match self.finish_nearest(at)? {
+            Some(done) => Ok(done),
+            None => self.collect_one(at),
+        }
+    }
+
+    /// Selects a victim, if there is a candidate.
+    pub(super) fn choose_victim(&mut self) -> Option<EraseBlock> {
         self.occupied.0 += u128::from(self.occupied_slots());
         self.occupied.1 += 1;
-        let shares = self.settings.spare_shares.as_deref();
-        let victim = self.victims.choose(self.written, shares, &self.free).ok_or_else(|| self.worn_out())?;
+        self.victims.choose(self.written, self.settings.spare_shares.as_deref(), &self.free)
+    }
+
+    /// Selects a victim and collects it; returns the time of its erase.
+    pub(super) fn collect_one(&mut self, at: T::Moment) -> Result<T::Moment, TranslationError> {
+        let victim = self.choose_victim().ok_or_else(|| self.worn_out())?;
         let done = self.collect(victim, Cause::GarbageCollection, at)?;
         self.prefetch_victim();
         self.level_wear(victim, at)?;
@@ -151,15 +164,36 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
         at: T::Moment,
     ) -> Result<T::Moment, TranslationError> {
         let stream = self.stream_of_block[victim.index()] as usize;
+        self.leave_candidates(victim);
+        let mut copies = 0;
+        let copied = self.copy_valid(victim, stream, cause, at, &mut copies);
+        self.count_copies(copies, cause);
+        self.erase_copied(victim, cause, at, copied?)
+    }
+
+    /// A victim is a candidate no more.
+    pub(super) fn leave_candidates(&mut self, victim: EraseBlock) {
         self.victims.remove(victim, &self.stream_of_block);
         if let WearLevelling::Static(_) = self.settings.wear {
             self.closed_by_wear.remove(&(self.nand.erase_counts()[victim.index()], victim));
         }
-        let mut copies = 0;
-        let copied = self.copy_valid(victim, stream, cause, at, &mut copies);
+    }
+
+    /// Counts copies that were made.
+    pub(super) fn count_copies(&mut self, copies: u64, cause: Cause) {
         self.nand.count_copies(copies, cause, &mut self.sent);
-        let mut done = copied?;
         self.written += copies;
+    }
+
+    /// Erases a victim whose valid pages were copied, the last of them at `copied`; returns the time of the erase.
+    pub(super) fn erase_copied(
+        &mut self,
+        victim: EraseBlock,
+        cause: Cause,
+        at: T::Moment,
+        copied: T::Moment,
+    ) -> Result<T::Moment, TranslationError> {
+        let mut done = copied;
         if self.settings.fills_before_erase {
             // What the victim still holds for a page of flash that is not programmed would be lost in a power cut.
             let filled = self.fill_open_pages(at)?;
@@ -171,6 +205,9 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
             Erased::Usable => {
                 let plane = self.nand.geometry().unit_of(victim);
                 self.free.put_freed(plane, victim, self.nand.erase_counts()[victim.index()]);
+                if let Some(pacing) = &mut self.pacing {
+                    pacing.has_freed(self.nand.geometry().pages_per_block);
+                }
             }
             Erased::WornOut => self.retire()?,
         }
@@ -191,47 +228,61 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
         let owners = self.peek_owners(victim);
         let (first, rest) = owners.split_at(owners.len().min(OWNERS_AHEAD));
         first.iter().for_each(|&page| self.map.prefetch(page));
-        let mut coming = rest.iter();
+        let mut coming = rest.iter().copied();
         for word in words.clone() {
-            let from = self.valid.page(word, 0);
-            let mut left = self.valid.take_word(word);
-            while left != 0 {
-                let (to, room) = self.copy_run(stream, cause, left.count_ones())?;
-                let map = &mut self.map;
-                let mut record = |page, to| {
-                    if let Some(&page) = coming.next() {
-                        map.prefetch(page);
-                    }
-                    map.record_move(page, to);
-                    *copies += 1;
-                };
-                let copied = if room == 1 {
-                    // With several planes every run is one page, and the next one is on another plane.
-                    let frontier = match cause {
-                        Cause::WearLevelling => &mut self.cold,
-                        _ if self.copies.is_empty() => &mut self.host[stream],
-                        _ => &mut self.copies[stream],
-                    };
-                    let (mut first, valid) = (Some(to), &mut self.valid);
-                    let take = || first.take().or_else(|| frontier.take());
-                    let moved = |page, to| {
-                        valid.set(to);
-                        record(page, to);
-                    };
-                    let copied;
-                    (left, copied) = self.nand.copy_scattered((from, left), take, cause, at, moved)?;
-                    copied
-                } else {
-                    let pages = lowest_bits(left, room);
-                    left &= !pages;
-                    self.valid.set_run(to, room);
-                    self.nand.copy((from, pages), to, cause, at, record)?
-                };
-                done = self.nand.timing().later(done, copied);
-            }
+            let pages = (self.valid.page(word, 0), self.valid.take_word(word));
+            done = self.copy_bits(pages, (stream, cause), (at, done), &mut coming, copies)?;
         }
         self.owners = owners;
         debug_assert!(words.clone().all(|word| self.valid.word(word) == 0), "valid pages were copied before the erase");
+        Ok(done)
+    }
+
+    /// Copies pages of a victim, those of the bits set in `left`, counted from `from`, and adds them to `copies`. `coming`:
+    /// the owners of pages to copy later. Returns the later of `done` and the time of the last copy.
+    #[inline(always)]
+    pub(super) fn copy_bits(
+        &mut self,
+        (from, mut left): (PhysicalPage, u64),
+        (stream, cause): (usize, Cause),
+        (at, mut done): (T::Moment, T::Moment),
+        coming: &mut impl Iterator<Item = LogicalPage>,
+        copies: &mut u64,
+    ) -> Result<T::Moment, TranslationError> {
+        while left != 0 {
+            let (to, room) = self.copy_run(stream, cause, left.count_ones())?;
+            let map = &mut self.map;
+            let mut record = |page, to| {
+                if let Some(page) = coming.next() {
+                    map.prefetch(page);
+                }
+                map.record_move(page, to);
+                *copies += 1;
+            };
+            let copied = if room == 1 {
+                // With several planes every run is one page, and the next one is on another plane.
+                let frontier = match cause {
+                    Cause::WearLevelling => &mut self.cold,
+                    _ if self.copies.is_empty() => &mut self.host[stream],
+                    _ => &mut self.copies[stream],
+                };
+                let (mut first, valid) = (Some(to), &mut self.valid);
+                let take = || first.take().or_else(|| frontier.take());
+                let moved = |page, to| {
+                    valid.set(to);
+                    record(page, to);
+                };
+                let copied;
+                (left, copied) = self.nand.copy_scattered((from, left), take, cause, at, moved)?;
+                copied
+            } else {
+                let pages = lowest_bits(left, room);
+                left &= !pages;
+                self.valid.set_run(to, room);
+                self.nand.copy((from, pages), to, cause, at, record)?
+            };
+            done = self.nand.timing().later(done, copied);
+        }
         Ok(done)
     }
 
@@ -252,7 +303,7 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
     }
 
     /// Prefetches what the collection of the next victim reads first.
-    fn prefetch_victim(&self) {
+    pub(super) fn prefetch_victim(&self) {
         let shares = self.settings.spare_shares.as_deref();
         let Some(block) = self.victims.likely_next(shares, &self.free) else { return };
         self.valid.prefetch(self.nand.geometry().first_page(block));

@@ -13,6 +13,7 @@
 //! | `collection` | garbage collection and wear levelling |
 //! | `map` | the seam of the map |
 //! | `map_pages` | the pages of a map on flash |
+//! | `pacing` | collection in steps between host writes |
 //! | `rebuild` | rebuilds the map after a power cut |
 //! | `settings` | the options |
 //! | `victim_sets` | the candidates of collection, by plane or by stream |
@@ -23,11 +24,13 @@
 mod collection;
 mod map;
 mod map_pages;
+mod pacing;
 mod rebuild;
 pub(super) mod settings;
 mod victim_sets;
 
 pub use map::{Miss, PageMap, RamMap};
+pub use pacing::PaceSettings;
 pub use settings::{KIND, PageSettings, ReadVictim, Streams, VICTIMS, WearLevelling};
 
 use super::free_blocks::FreeBlocks;
@@ -37,6 +40,7 @@ use super::{Flash, PageWrite, Translation, TranslationError, UNMAPPED, read_newe
 use crate::device::nand::{EraseBlock, LogicalPage, Nand, PhysicalPage, Spare, Timing};
 use crate::label::{Cause, Label, Tally};
 use crate::time::Time;
+use pacing::Pacing;
 use std::collections::BTreeSet;
 use victim_sets::VictimSets;
 
@@ -69,6 +73,10 @@ pub struct PageLevel<T: Timing, M = RamMap> {
     occupied: (u128, u64),
     /// The logical pages of the last victim's valid pages: kept for its memory.
     owners: Vec<LogicalPage>,
+    /// The collections in steps, if there are such.
+    pacing: Option<Box<Pacing<T::Moment>>>,
+    /// The number of pages programmed at which the next step may be due; never without a pace.
+    pace_at: u64,
 }
 
 impl<T: Timing, M: PageMap> PageLevel<T, M> {
@@ -83,8 +91,11 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
     fn without_blocks(nand: Nand<T>, settings: &PageSettings, map: M, seed: u64) -> PageLevel<T, M> {
         let geometry = *nand.geometry();
         let streams = settings.streams.count() + usize::from(M::ON_FLASH);
-        let frontiers =
-            || (0..streams).map(|_| Frontier::new(geometry.units(), geometry.pages_per_program)).collect::<Vec<_>>();
+        let frontier = |_| {
+            let frontier = Frontier::new(geometry.units(), geometry.pages_per_program);
+            if settings.pace.is_some() { frontier.staggered(geometry.pages_per_block) } else { frontier }
+        };
+        let frontiers = || (0..streams).map(frontier).collect::<Vec<_>>();
         PageLevel {
             map,
             valid: ValidPages::new(&geometry),
@@ -103,6 +114,10 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
             written: 0,
             occupied: (0, 0),
             owners: Vec::with_capacity(geometry.pages_per_block as usize),
+            pacing: settings
+                .pace
+                .map(|pace| Box::new(Pacing::new(pace, geometry.pages_per_block, geometry.pages_per_program))),
+            pace_at: if settings.pace.is_some() { 0 } else { u64::MAX },
             nand,
         }
     }
@@ -184,7 +199,11 @@ impl<T: Timing, M: PageMap> Translation for PageLevel<T, M> {
         self.valid.set(to);
         self.written += 1;
         self.sent.add(Label::again(Cause::HostWrite, write.provenance), 1);
-        Ok(self.nand.program(to, (write.page, write.provenance), write.stamp, Cause::HostWrite, at)?)
+        let done = self.nand.program(to, (write.page, write.provenance), write.stamp, Cause::HostWrite, at)?;
+        if self.written >= self.pace_at {
+            self.keep_pace(at)?;
+        }
+        Ok(done)
     }
 
     #[inline]
@@ -222,7 +241,7 @@ impl<T: Timing, M: PageMap> Translation for PageLevel<T, M> {
                 break;
             }
             let begin = self.nand.timing().instant(at);
-            let collected = self.collect_one(begin)?;
+            let collected = self.collect_next(begin)?;
             match self.nand.timing().settle(collected, until) {
                 Some(done) => at = done,
                 None => break,

@@ -1,6 +1,6 @@
 //! The options of `page`.
 
-use super::{PageLevel, RamMap};
+use super::{PaceSettings, PageLevel, RamMap};
 use crate::device::nand::{Geometry, Nand, Timing};
 use crate::expression::{Choice, ExpressionError, Kind, OptionKind, Row, Settings, Term, Values, words, words_of};
 use crate::translation::buffer::{BUFFER, BUFFER_POLICY};
@@ -23,6 +23,7 @@ pub static KIND: Kind = Kind {
         RESERVE,
         SCOPE,
         AHEAD,
+        PACE,
         WEAR,
         WEAR_GAP,
         BACKGROUND,
@@ -89,7 +90,13 @@ pub(crate) const AHEAD: OptionKind = OptionKind {
     name: "ahead",
     values: Values::Count(0, 100_000),
     default: "",
-    about: "erased blocks beyond the reserve that collection makes ahead of the host, so that victims on several planes are collected at once (not set: none on one plane, else two for each plane, at most a sixteenth of the spare blocks)",
+    about: "erased blocks beyond the reserve that collection makes ahead of the host, so that victims on several planes are collected at once (not set: none on one plane or with pace, else two for each plane, at most a sixteenth of the spare blocks)",
+};
+pub(crate) const PACE: OptionKind = OptionKind {
+    name: "pace",
+    values: Values::Count(1, 1 << 16),
+    default: "",
+    about: "pages of flash that are copied at once: victims are collected in such steps between the writes of the host, and free space stays level (not set: a victim at once, when the host needs a block)",
 };
 pub(crate) const WEAR: OptionKind =
     OptionKind { name: "wear", values: Values::Choice(words::<Wear>), default: "dynamic", about: "wear levelling" };
@@ -279,6 +286,8 @@ pub struct PageSettings {
     pub reserve: u32,
     /// Erased blocks beyond the reserve that collection makes ahead of the host.
     pub ahead: u32,
+    /// Collection in steps; `None`: a victim is collected at once.
+    pub pace: Option<PaceSettings>,
     /// Wear levelling.
     pub wear: WearLevelling,
     /// The target of background collection, in erased blocks.
@@ -353,6 +362,7 @@ impl PageSettings {
             reserve: settings.count("reserve") as u32,
             is_by_plane: settings.choice::<Scope>("scope") == Scope::Plane,
             ahead: 0,
+            pace: None,
             wear: match wear {
                 Wear::None => WearLevelling::None,
                 Wear::Dynamic => WearLevelling::Dynamic,
@@ -366,7 +376,7 @@ impl PageSettings {
         let spare_blocks = page.check_room(settings, geometry, exported_share, beside(page.exported_pages))?;
         let ahead = match settings.is_set("ahead") {
             true => settings.count("ahead") as u32,
-            false if geometry.units() == 1 => 0,
+            false if geometry.units() == 1 || settings.is_set("pace") => 0,
             false => (2 * geometry.units()).min(spare_blocks / 16),
         };
         if ahead > spare_blocks {
@@ -374,7 +384,12 @@ impl PageSettings {
                 format!("{ahead} blocks are not to be had: {spare_blocks} are spare, and neither open nor in reserve");
             return Err(settings.error("ahead", message, format!("take at most ahead={spare_blocks}")));
         }
-        Ok(PageSettings { ahead, ..page })
+        let pace = settings.is_set("pace").then(|| {
+            let step = settings.count("pace") as u32;
+            let open_blocks = page.open_blocks(geometry) as u32;
+            PaceSettings::new(step, geometry.units(), spare_blocks, (page.reserve + ahead, open_blocks))
+        });
+        Ok(PageSettings { ahead, pace, ..page })
     }
 
     /// Options without effect, given the others; they are rejected if written.
@@ -414,11 +429,16 @@ impl PageSettings {
         Ok(Some(shares))
     }
 
+    /// Blocks of all frontiers.
+    fn open_blocks(&self, geometry: &Geometry) -> u64 {
+        let frontiers = if self.shared_frontier { 1 } else { 2 };
+        self.streams.count() as u64 * frontiers * u64::from(geometry.units())
+    }
+
     /// Blocks that can be open or in reserve at once, and therefore cannot be collected.
     fn uncollectable_blocks(&self, geometry: &Geometry) -> u64 {
-        let frontiers = if self.shared_frontier { 1 } else { 2 };
         let wear = u64::from(matches!(self.wear, WearLevelling::Static(_)));
-        self.streams.count() as u64 * frontiers * u64::from(geometry.units()) + u64::from(self.reserve) + wear
+        self.open_blocks(geometry) + u64::from(self.reserve) + wear
     }
 
     /// Pages that may be padding in blocks which collection gains nothing from: as many in each as it may add itself.

@@ -66,6 +66,14 @@ impl Events {
         *first = at.min(*first);
     }
 
+    /// An event that was expected at `at`, after that, does not come.
+    pub fn withdraw(&mut self, after: After, at: Time, event: Event) {
+        let queue = &mut self.queues[after as usize];
+        let place = queue.partition_point(|other| *other < (at, event));
+        assert_eq!(queue.remove(place), Some((at, event)), "what is withdrawn was expected");
+        self.firsts[after as usize] = queue.front().map_or(NEVER, |(next, _)| *next);
+    }
+
     /// The time of the next event.
     #[inline]
     pub fn next(&self) -> Option<Time> {

@@ -75,6 +75,14 @@ pub(super) struct Node {
 
 const _: () = assert!(size_of::<Node>() == 64);
 
+impl Node {
+    /// True for a read that a request waits for.
+    #[inline]
+    pub fn is_read_of_request(&self) -> bool {
+        self.kind == Kind::Read && self.purpose != Purpose::Collection
+    }
+}
+
 /// The waiters of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Waiter {

@@ -13,20 +13,24 @@
 //! | `mod.rs` | the model: planes and channels |
 //! | `events` | what happens next |
 //! | `graph` | the operations that are under way, and who waits for them |
+//! | `reads_first` | reads that go before other operations, and interrupt them |
 //! | `waits` | records what operations waited for |
 
 mod events;
 mod graph;
+mod reads_first;
 mod waits;
 
 pub use graph::Moment;
 
 use super::geometry::{EraseBlock, Geometry};
+use super::suspension::Suspension;
 use super::timing::{Latencies, Places, Telling, Timing};
 use crate::device::wait_log::{Purpose, WaitLog};
 use crate::time::Time;
 use events::{After, Event, Events};
 use graph::{Graph, Kind, NONE, Waiter};
+use reads_first::ReadsFirst;
 use std::collections::VecDeque;
 use waits::RecordedWaits;
 
@@ -40,6 +44,8 @@ enum Stage {
     Ready,
     /// Nothing more is waited for until the end of its operation.
     Ending,
+    /// It suspends an operation, and can read afterwards.
+    Suspending,
 }
 
 #[derive(Debug, Clone)]
@@ -47,6 +53,8 @@ struct Plane {
     stage: Stage,
     /// The operation that it does.
     current: u32,
+    /// The end of a program or an erase that is under way.
+    until: Time,
     /// The operations that can begin.
     queue: VecDeque<u32>,
     /// When the last one joined the queue, how many did at that instant, and the number of the last of these.
@@ -94,6 +102,7 @@ pub struct Scheduled {
     /// The planes and channels that may begin something at `now`.
     idle_planes: Vec<u32>,
     idle_channels: Vec<u32>,
+    reads_first: Option<Box<ReadsFirst>>,
     waits: Option<RecordedWaits>,
 }
 
@@ -104,6 +113,7 @@ impl Scheduled {
         let plane = |unit| Plane {
             stage: Stage::Idle,
             current: NONE,
+            until: Time::ZERO,
             queue: VecDeque::new(),
             joined_at: Time::ZERO,
             joined_then: 0,
@@ -123,8 +133,24 @@ impl Scheduled {
             done: VecDeque::new(),
             idle_planes: Vec::new(),
             idle_channels: Vec::new(),
+            reads_first: None,
             waits: log.map(|log| RecordedWaits::new(&geometry, latencies, log)),
         }
+    }
+
+    /// The same model, in which reads go first by these rules, if there are any.
+    pub fn with_suspension(self, rules: Option<Suspension>) -> Scheduled {
+        let planes = self.planes.len();
+        Scheduled { reads_first: rules.map(|rules| Box::new(ReadsFirst::new(rules, planes))), ..self }
+    }
+
+    /// Calls with the reads that go first, if there are such.
+    #[inline]
+    fn with_first<R>(&mut self, call: impl FnOnce(&mut Scheduled, &mut ReadsFirst) -> R) -> Option<R> {
+        let mut first = self.reads_first.take()?;
+        let result = call(self, &mut first);
+        self.reads_first = Some(first);
+        Some(result)
     }
 
     #[inline]
@@ -173,7 +199,15 @@ impl Scheduled {
                 if matches!(kind, Kind::Read | Kind::Copy) {
                     self.free(channel);
                 }
+                if let Some(first) = &mut self.reads_first
+                    && !self.graph.node(node).is_read_of_request()
+                {
+                    Scheduled::has_ended(first, number);
+                }
                 if kind == Kind::Copy { self.end_read_of_copy(node) } else { self.complete(node) }
+            }
+            Stage::Suspending => {
+                self.with_first(|timing, first| timing.end_suspending(first, number));
             }
             Stage::Idle | Stage::Ready => unreachable!("plane {number} expects no event while {:?}", plane.stage),
         }
@@ -272,6 +306,10 @@ impl Scheduled {
 
     /// Puts an operation in the queue of its plane. Those that join at the same instant keep the order of issue.
     fn join(&mut self, node: u32) {
+        if self.reads_first.is_some() && self.graph.node(node).is_read_of_request() {
+            self.with_first(|timing, first| timing.join_first(first, node));
+            return;
+        }
         let graph = &self.graph;
         let (number, issued) = (graph.node(node).plane, graph.node(node).number);
         let plane = &mut self.planes[number as usize];
@@ -304,10 +342,15 @@ impl Scheduled {
 
     fn begin(&mut self, number: u32) {
         let plane = &mut self.planes[number as usize];
-        if plane.stage != Stage::Idle {
-            return;
-        }
-        let Some(node) = plane.queue.pop_front() else { return };
+        let next = if self.reads_first.is_some() {
+            self.with_first(|timing, first| timing.next_after_interrupt(first, number)).flatten()
+        } else if plane.stage == Stage::Idle {
+            plane.queue.pop_front()
+        } else {
+            None
+        };
+        let Some(node) = next else { return };
+        let plane = &mut self.planes[number as usize];
         plane.current = node;
         let channel = plane.channel;
         if let Some(next) = plane.queue.front() {
@@ -327,8 +370,9 @@ impl Scheduled {
             }
             Kind::Program => self.ask_for_channel(number),
             Kind::Erase => {
-                plane.stage = Stage::Ending;
-                self.expect(After::Erase, self.now + self.latencies.erase_ns, Event::Plane(number));
+                let until = self.now + self.latencies.erase_ns;
+                (plane.stage, plane.until) = (Stage::Ending, until);
+                self.expect(After::Erase, until, Event::Plane(number));
             }
             Kind::Sum => unreachable!("a sum needs no plane"),
         }
@@ -366,7 +410,9 @@ impl Scheduled {
         if self.graph.node(node).kind == Kind::Program {
             let is_awaited = !channel.queue.is_empty();
             channel.is_awaited = is_awaited;
-            self.expect(After::Program, until + self.latencies.program_ns, Event::Plane(plane));
+            let done = until + self.latencies.program_ns;
+            self.planes[plane as usize].until = done;
+            self.expect(After::Program, done, Event::Plane(plane));
             if is_awaited {
                 self.expect(After::Wait, until, Event::Channel(number));
             }
@@ -460,6 +506,10 @@ impl Timing for Scheduled {
 
     fn erase(&mut self, block: EraseBlock, at: Moment) -> Moment {
         self.issue(Kind::Erase, self.places.of(block).plane, block, Purpose::Collection, at)
+    }
+
+    fn suspensions(&self) -> Option<u64> {
+        self.reads_first.as_ref().map(|first| first.suspensions())
     }
 }
 

@@ -13,11 +13,20 @@ pub(super) struct RecordedWaits {
     log: WaitLog,
     planes: Vec<Holds>,
     channels: Vec<Holds>,
-    /// The waits of the operation of each plane, so far.
-    current: Vec<Waits>,
-    /// The end of its transfer, and how long that takes.
-    loaded: Vec<Time>,
-    transfers: Vec<u64>,
+    /// The operation of each plane.
+    current: Vec<UnderWay>,
+    /// The suspended operation of each plane.
+    suspended: Vec<UnderWay>,
+}
+
+/// The operation of a plane, so far.
+#[derive(Debug, Clone, Copy, Default)]
+struct UnderWay {
+    waits: Waits,
+    /// The end of its transfer.
+    loaded: Time,
+    /// The time of its transfer.
+    transfer_ns: u64,
 }
 
 impl RecordedWaits {
@@ -28,9 +37,8 @@ impl RecordedWaits {
             log: log.clone(),
             planes: vec![Holds::default(); planes],
             channels: vec![Holds::default(); geometry.channels as usize],
-            current: vec![Waits::default(); planes],
-            loaded: vec![Time::ZERO; planes],
-            transfers: vec![0; planes],
+            current: vec![UnderWay::default(); planes],
+            suspended: vec![UnderWay::default(); planes],
         }
     }
 
@@ -41,35 +49,49 @@ impl RecordedWaits {
 
     /// A plane begins an operation.
     pub fn begin(&mut self, plane: u32, node: &Node, now: Time) {
-        self.current[plane as usize] = self.planes[plane as usize].wait(node.asked, now, |waits| &mut waits.die_ns);
+        let waits = self.planes[plane as usize].wait(node.asked, now, |waits| &mut waits.die_ns);
+        self.current[plane as usize] = UnderWay { waits, ..UnderWay::default() };
     }
 
     /// A plane that needs its channel since the first instant gets it at the second, until the third.
     pub fn transfer(&mut self, (plane, channel): (u32, u32), node: &Node, (since, now, until): (Time, Time, Time)) {
-        let channel = &mut self.channels[channel as usize];
-        self.current[plane as usize].add(channel.wait(since, now, |waits| &mut waits.channel_ns));
-        self.transfers[plane as usize] = until.since_ns(now);
+        let (channel, current) = (&mut self.channels[channel as usize], &mut self.current[plane as usize]);
+        current.waits.add(channel.wait(since, now, |waits| &mut waits.channel_ns));
+        (current.loaded, current.transfer_ns) = (until, until.since_ns(now));
         channel.hold(until, node.purpose, self.log.oldest());
-        self.loaded[plane as usize] = until;
+    }
+
+    /// A plane has suspended its operation, which it has held up to now.
+    pub fn suspend(&mut self, plane: u32, node: &Node, now: Time) {
+        self.suspended[plane as usize] = std::mem::take(&mut self.current[plane as usize]);
+        self.planes[plane as usize].hold(now, node.purpose, self.log.oldest());
+    }
+
+    /// A plane resumes its suspended operation.
+    pub fn resume(&mut self, plane: u32) {
+        self.current[plane as usize] = self.suspended[plane as usize];
     }
 
     /// A plane ends an operation. A program is recorded as two: who waits for a place in a drive's buffer goes on from the end
-    /// of the transfer.
+    /// of the transfer. The time in which it was suspended is a wait for the plane.
     pub fn end(&mut self, plane: u32, node: &Node, now: Time) {
         let Latencies { read_ns, program_ns, erase_ns, .. } = self.latencies;
-        let transfer_ns = self.transfers[plane as usize];
+        let UnderWay { waits, loaded, transfer_ns } = std::mem::take(&mut self.current[plane as usize]);
         let purpose = node.purpose;
-        let waits = std::mem::take(&mut self.current[plane as usize]);
         let serviced = |service_ns| Waits { service_ns, ..waits };
         let record = |times, waits| self.log.record_of(node.asker, purpose, times, waits);
         match node.kind {
             Kind::Read | Kind::Copy => record((node.asked, now), serviced(read_ns + transfer_ns)),
             Kind::Program => {
-                let loaded = self.loaded[plane as usize];
                 record((node.asked, loaded), serviced(transfer_ns));
-                record((loaded, now), Waits { service_ns: program_ns, ..Waits::default() });
+                let suspended_ns = now.since_ns(loaded) - program_ns;
+                record((loaded, now), Waits { service_ns: program_ns, die_ns: suspended_ns, ..Waits::default() });
             }
-            Kind::Erase => record((node.asked, now), serviced(erase_ns)),
+            Kind::Erase => {
+                let mut waits = serviced(erase_ns);
+                waits.die_ns += now.since_ns(node.asked) - waits.total_ns();
+                record((node.asked, now), waits);
+            }
             Kind::Sum => unreachable!("a sum needs no plane"),
         }
         self.planes[plane as usize].hold(now, purpose, self.log.oldest());
