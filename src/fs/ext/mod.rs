@@ -17,6 +17,7 @@
 //! | `recovery` | opening: the log, its replay, orphans |
 //! | `make`, `inspect` | a new volume; what one looks like |
 //! | `syncing` | what waits becomes durable; background work; the end of a mount |
+//! | `told` | what a transaction has changed, in the tags of a fast commit |
 //! | `volume` | the calls of a mounted volume |
 //! | `settings`, `station`, `error` | the options; the station; why a volume cannot be opened |
 
@@ -37,6 +38,7 @@ mod recovery;
 mod settings;
 mod station;
 mod syncing;
+mod told;
 mod volume;
 
 pub use error::OpenExtError;

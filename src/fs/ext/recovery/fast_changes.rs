@@ -14,18 +14,16 @@ use crate::fs::ext::format::inode::{Inode, MAP, MAP_BYTES, Stamp, flag};
 use crate::fs::ext::format::orphans;
 use crate::fs::ext::journal::Handle;
 use crate::fs::ext::names::making::clear_extents;
+use crate::fs::ext::told::{CLOCK_SECONDS, MADE_AT};
 use crate::fs::volume::{FileKind, LONGEST_NAME, VolumeError};
 use crate::task::Task;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-/// The longest an inode's clock may be behind the time at which the volume was made, in seconds: clocks are set.
-const CLOCK_SECONDS: i64 = 86_400;
 /// Bytes of an inode before its map, and the place of what follows it.
 const BEFORE_MAP: usize = MAP;
 const BEHIND_MAP: usize = MAP + MAP_BYTES;
 const OLD_BYTES: usize = 128;
-const MADE_AT: usize = 264;
 
 /// A replay of fast commits.
 pub struct FastReplay<'r> {
