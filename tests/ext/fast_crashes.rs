@@ -282,7 +282,7 @@ fn nothing_that_a_fast_commit_has_made_durable_is_lost_by_a_cut_of_power() {
 #[test]
 fn fast_commits_behind_a_journal_on_another_device_are_not_lost_either() {
     if can_mount() {
-        (0..cuts()).for_each(|seed| drop(crash("ordered", Place::Device, 2000 + seed)));
+        (0..cuts()).for_each(|seed| assert!(crash("ordered", Place::Device, 2000 + seed) < 1000));
     }
 }
 

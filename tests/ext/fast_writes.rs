@@ -255,13 +255,13 @@ fn what_no_fast_commit_can_have_is_committed_in_full_and_counted_by_its_reason()
             let extended = vec![ExtendedChange { name: b"user.a", value: Some(Cow::Borrowed(b"value")) }];
             calls.change(file, &Change { extended, ..Change::default() });
         }),
-        ("directories", &|| drop(calls.make(ROOT, "new", FileKind::Directory))),
+        ("directories", &|| _ = calls.make(ROOT, "new", FileKind::Directory)),
         ("directories", &|| calls.rename("new", "newer", IfExists::Refuse, None)),
         ("directories", &|| {
             calls.change(directory, &Change { permissions: Some(0o700), ..Change::default() });
         }),
-        ("links, devices, pipes and sockets", &|| drop(calls.make(ROOT, "symbolic", FileKind::Symlink))),
-        ("links, devices, pipes and sockets", &|| drop(calls.make(ROOT, "pipe", FileKind::Fifo))),
+        ("links, devices, pipes and sockets", &|| _ = calls.make(ROOT, "symbolic", FileKind::Symlink)),
+        ("links, devices, pipes and sockets", &|| _ = calls.make(ROOT, "pipe", FileKind::Fifo)),
         ("exchanged names", &|| calls.rename("old1", "old2", IfExists::Exchange, None)),
         ("whiteouts", &|| calls.rename("old3", "old30", IfExists::Refuse, Some((0, 0)))),
         ("times before the volume was made", &|| {

@@ -1,8 +1,8 @@
 //! What the running transaction has changed, as the tags of a fast commit tell it: from the tracked changes, and from the
 //! blocks of metadata as they are now.
 //!
-//! Names come in their order, a new file's inode and blocks before its name. Then the blocks of all other files that have
-//! changed, and their inodes. Directories have no tags of their own: their blocks, sizes, links and times follow from the
+//! Names come in their order, a new file's inode before its name. Then the blocks of all files that have changed, each
+//! file's inode behind them: the kernel counts a file's blocks when it replays its inode, and a name changes its time. Directories have no tags of their own: their blocks, sizes, links and times follow from the
 //! names. A file without a name is not told, since its last unlink was.
 
 use super::Ext;
@@ -60,34 +60,39 @@ impl Ext {
         let mut changes = Vec::new();
         for change in pending.names() {
             if let Change::Create(name) = change {
-                let Some(file) = pending.files().get(&name.inode) else { return Ok(Err(Reason::Other)) };
-                let stored = File::new(name.inode, self.read_inode(task, name.inode)?);
-                match inode_change(&stored, made_at) {
-                    Ok(_) if stored.inode.links() == 0 => return Ok(Err(Reason::Other)),
-                    Ok(inode) => changes.push(inode),
+                match self.tell_inode(task, name.inode, made_at)? {
+                    Ok(Some((_, inode))) => changes.push(inode),
+                    Ok(None) => return Ok(Err(Reason::Other)),
                     Err(reason) => return Ok(Err(reason)),
                 }
-                self.tell_ranges(task, &stored, file, &mut changes)?;
             }
             changes.push(change.clone());
         }
         for (number, file) in pending.files() {
-            let stored = File::new(*number, self.read_inode(task, *number)?);
-            let links = stored.inode.links();
-            // A new file has one link when its name is there.
-            if links == 0 || file.is_new() && links == 1 {
-                continue;
-            }
-            let inode = match inode_change(&stored, made_at) {
-                Ok(inode) => inode,
+            match self.tell_inode(task, *number, made_at)? {
+                Ok(Some((stored, inode))) => {
+                    self.tell_ranges(task, &stored, file, &mut changes)?;
+                    changes.push(inode);
+                }
+                Ok(None) => {}
                 Err(reason) => return Ok(Err(reason)),
-            };
-            if !file.is_new() {
-                self.tell_ranges(task, &stored, file, &mut changes)?;
             }
-            changes.push(inode);
         }
         Ok(Ok(changes))
+    }
+
+    /// The file with this inode as it is in the table, and the tag of the inode; `None` if it has no name.
+    fn tell_inode(
+        &self,
+        task: &Task<'_>,
+        number: u32,
+        made_at: i64,
+    ) -> Result<Result<Option<(File, Change)>, Reason>, VolumeError> {
+        let stored = File::new(number, self.read_inode(task, number)?);
+        if stored.inode.links() == 0 {
+            return Ok(Ok(None));
+        }
+        Ok(inode_change(&stored, made_at).map(|inode| Some((stored, inode))))
     }
 
     /// Tells the places of a file's blocks that have changed; of a new file, those that it has.

@@ -14,7 +14,8 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Mutex;
 
-/// About the bytes that the tag of an inode takes, that of a range, and one of a name without it.
+/// About the bytes that the tag of an inode takes, that of a range, and one of a name without it. A new file has its inode's
+/// twice.
 const INODE_BYTES: usize = 168;
 const RANGE_BYTES: usize = 20;
 const NAME_BYTES: usize = 12;
@@ -174,6 +175,7 @@ impl Tracker {
                 let file = state.pending.file(inode);
                 assert!(file.made.is_none(), "inode {inode} was made, and is free again before it is made once more");
                 file.made = Some(number);
+                state.pending.bytes += INODE_BYTES;
             }
             state.pending.names.insert(number, change);
             state.pending.bytes += NAME_BYTES + length;
