@@ -89,6 +89,16 @@ impl Jbd2 {
         all.saturating_sub(descriptors + revokes + 2)
     }
 
+    /// Has it begin, on the medium, at its head with transaction `id`, which is stored next: what it had before is home, and is
+    /// written over.
+    pub fn begin_anew(&self, task: &Task<'_>, id: TransactionId) -> Result<(), VolumeError> {
+        let head = self.state().head;
+        self.write_superblock(task, head, id)?;
+        self.place.media.flush(task)?;
+        self.state().is_open = true;
+        Ok(())
+    }
+
     /// The log has the volume's blocks to itself from now on, and the devices below may know.
     pub(super) fn take_place(&self) -> Result<(), VolumeError> {
         Ok(self.place.media.set_journal(&self.place.runs)?)

@@ -8,6 +8,8 @@ pub enum Reason {
     Attributes,
     /// A directory was made, removed or moved, or more of one changed than its names.
     Directory,
+    /// A directory has got a block: the kernel's replay gives it one, and does not count it.
+    GrownDirectory,
     /// Two names were exchanged.
     Exchange,
     /// A rename has left a whiteout.
@@ -31,9 +33,10 @@ pub enum Reason {
 
 impl Reason {
     /// All of them, in the order of their numbers.
-    const ALL: [Reason; 11] = [
+    const ALL: [Reason; 12] = [
         Reason::Attributes,
         Reason::Directory,
+        Reason::GrownDirectory,
         Reason::Exchange,
         Reason::Whiteout,
         Reason::Kind,
@@ -50,6 +53,7 @@ impl Reason {
         match self {
             Reason::Attributes => "syncs with a full commit: extended attributes",
             Reason::Directory => "syncs with a full commit: directories",
+            Reason::GrownDirectory => "syncs with a full commit: directories that got a block",
             Reason::Exchange => "syncs with a full commit: exchanged names",
             Reason::Whiteout => "syncs with a full commit: whiteouts",
             Reason::Kind => "syncs with a full commit: links, devices, pipes and sockets",
