@@ -61,7 +61,16 @@ impl Ext {
         for change in pending.names() {
             if let Change::Create(name) = change {
                 match self.tell_inode(task, name.inode, made_at)? {
-                    Ok(Some((_, inode))) => changes.push(inode),
+                    Ok(Some((_, inode))) => {
+                        changes.push(inode);
+                        // e2fsck leaves a file whose last name it unlinks its blocks, which the next file would have.
+                        let was_freed = pending.files().get(&name.inode).is_some_and(TrackedFile::was_freed);
+                        changes.extend(was_freed.then_some(Change::CutRange {
+                            inode: name.inode,
+                            first: 0,
+                            blocks: u32::MAX,
+                        }));
+                    }
                     Ok(None) => return Ok(Err(Reason::Other)),
                     Err(reason) => return Ok(Err(reason)),
                 }

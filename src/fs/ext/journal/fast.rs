@@ -50,6 +50,8 @@ impl LoggedJournal {
         tell: Tell<'_>,
     ) -> Result<Result<(), Reason>, VolumeError> {
         let Some(tracker) = &self.tracker else { return Ok(Err(Reason::Other)) };
+        // Others come while the bytes of this file become durable, and share the fast commit.
+        area.settle(task)?;
         let (changes, last) = {
             let _closed = self.open.write(task);
             let (pending, last) = match tracker.take() {

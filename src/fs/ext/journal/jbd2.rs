@@ -200,6 +200,13 @@ impl FastArea for Jbd2 {
         self.place.media.block_bytes()
     }
 
+    fn settle(&self, task: &Task<'_>) -> Result<(), VolumeError> {
+        match self.place.media.is_unflushed() || self.volume.iter().any(|volume| volume.is_unflushed()) {
+            true => self.flush_both(task),
+            false => Ok(()),
+        }
+    }
+
     fn store(&self, task: &Task<'_>, id: TransactionId, at: u32, bytes: &[u8]) -> Result<(), VolumeError> {
         let count = (bytes.len() / self.block_bytes()) as u32;
         assert!(at + count <= self.blocks(), "blocks {at} and {count} more are in the area of {}", self.blocks());
@@ -213,9 +220,7 @@ impl FastArea for Jbd2 {
             self.state().is_open = true;
         }
         task.spend(Step::BlockSummed, count.into());
-        if self.place.media.is_unflushed() || self.volume.iter().any(|volume| volume.is_unflushed()) {
-            self.flush_both(task)?;
-        }
+        self.settle(task)?;
         self.write_within(task, self.fast.clone(), self.fast.start + at, bytes)?;
         Ok(self.place.media.flush(task)?)
     }

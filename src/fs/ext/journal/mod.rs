@@ -170,6 +170,9 @@ pub trait FastArea: Send + Sync {
     /// Bytes of a block.
     fn block_bytes(&self) -> usize;
 
+    /// Makes what was written to the volume's device durable. A fast commit that is stored next need not wait for that.
+    fn settle(&self, task: &Task<'_>) -> Result<(), VolumeError>;
+
     /// Stores a fast commit of transaction `id` in whole blocks, `at` blocks behind the beginning of the area; it is durable
     /// when this returns, with all that was written to the volume's device before.
     fn store(&self, task: &Task<'_>, id: TransactionId, at: u32, bytes: &[u8]) -> Result<(), VolumeError>;

@@ -38,6 +38,8 @@ struct State {
     changed: FxHashMap<u32, u64>,
     /// Files that have lost their last name in this transaction.
     nameless: FxHashSet<u32>,
+    /// Inodes that were freed in it.
+    freed: FxHashSet<u32>,
     /// Why the transaction is committed in full.
     excluded: Option<Reason>,
 }
@@ -56,6 +58,8 @@ pub struct Pending {
 pub struct TrackedFile {
     /// The number of the change that has made it, if it was made since the last fast commit.
     made: Option<u64>,
+    /// Its inode was freed in this transaction.
+    was_freed: bool,
     /// Blocks of the file whose places have changed, in any order.
     ranges: Vec<Range<u64>>,
 }
@@ -64,6 +68,11 @@ impl TrackedFile {
     /// True if it was made since the last fast commit.
     pub fn is_new(&self) -> bool {
         self.made.is_some()
+    }
+
+    /// True if its inode was another file's when the transaction began, or since.
+    pub fn was_freed(&self) -> bool {
+        self.was_freed
     }
 
     /// Blocks of the file whose places have changed: in their order, none twice.
@@ -172,7 +181,9 @@ impl Tracker {
             state.count(directory);
             let number = state.count(inode);
             if matches!(change, Change::Create(_)) {
+                let was_freed = state.freed.contains(&inode);
                 let file = state.pending.file(inode);
+                file.was_freed = was_freed;
                 assert!(file.made.is_none(), "inode {inode} was made, and is free again before it is made once more");
                 file.made = Some(number);
                 state.pending.bytes += INODE_BYTES;
@@ -199,6 +210,7 @@ impl Tracker {
     pub fn frees(&self, inode: u32) {
         self.track(|state| {
             state.pending.files.remove(&inode);
+            state.freed.insert(inode);
             if !state.nameless.remove(&inode) {
                 state.exclude(Reason::OldOrphan);
             }
