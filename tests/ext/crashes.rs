@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 pub const BLOCKS: u64 = 16 << 8;
 /// Little more than the least with blocks for fast commits, so that the log goes round.
-pub const JOURNAL_BLOCKS: u64 = (4 << 8) + 90;
+pub const JOURNAL_BLOCKS: u64 = (4 << 8) + 170;
 pub const BLOCK: usize = 4096;
 
 pub fn mounting() -> Mounting {

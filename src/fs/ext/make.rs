@@ -15,8 +15,8 @@ use super::error::OpenExtError;
 use super::format::entries;
 use super::format::extents::{self, Child, Extent, Node, most_entries};
 use super::format::features::{
-    DIR_INDEX, DIR_NLINK, EXT_ATTR, EXTENTS, EXTRA_ISIZE, FAST_COMMIT, FILETYPE, FLEX_BG, Features, HAS_JOURNAL, HUGE_FILE,
-    LARGE_FILE, METADATA_CSUM, SPARSE_SUPER, WIDE,
+    DIR_INDEX, DIR_NLINK, EXT_ATTR, EXTENTS, EXTRA_ISIZE, FAST_COMMIT, FILETYPE, FLEX_BG, Features, HAS_JOURNAL,
+    HUGE_FILE, LARGE_FILE, METADATA_CSUM, SPARSE_SUPER, WIDE,
 };
 use super::format::group::{Descriptor, bitmap_sum, flag as group_flag};
 use super::format::inode::{Inode, MAP_BYTES, Stamp, flag};

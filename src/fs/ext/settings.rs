@@ -256,7 +256,8 @@ impl ExtSettings {
         let fast_commits = settings.is_set("fast-commit").then(|| settings.switch("fast-commit"));
         let data = settings.choice::<DataMode>("data");
         if fast_commits == Some(true) {
-            let refuse = |message: &str, help: &str| settings.error("fast-commit", message.to_string(), help.to_string());
+            let refuse =
+                |message: &str, help: &str| settings.error("fast-commit", message.to_string(), help.to_string());
             if data == DataMode::Journal {
                 let message = "with data=journal no file can have a fast commit";
                 return Err(refuse(message, "leave it out, or take data=ordered or data=writeback"));
@@ -303,7 +304,7 @@ impl ExtSettings {
     /// Blocks for fast commits behind the records of a new journal, of which there are so many; 0 if it has none.
     pub fn fast_blocks(&self, records: u64) -> u64 {
         match self.fast_commits {
-            Some(true) => (records / 16).clamp(64, 256),
+            Some(true) => (records / 8).clamp(64, 1024),
             _ => 0,
         }
     }

@@ -8,10 +8,13 @@
 use super::common::locked;
 use super::reasons::Reason;
 use super::transactions::{Committed, LoggedJournal};
-use super::{FastArea, Tell, TransactionId};
+use super::{FastArea, ReadTags, TransactionId};
 use crate::fs::ext::format::fast_commit;
 use crate::fs::volume::VolumeError;
 use crate::task::Task;
+
+/// Flushes in which others may join a fast commit: each that joins has bytes that one more makes durable.
+const ROUNDS: usize = 3;
 
 impl LoggedJournal {
     /// Makes what a transaction has changed of a file durable by a fast commit, unless it is. False if that takes a full
@@ -21,7 +24,7 @@ impl LoggedJournal {
         task: &Task<'_>,
         id: TransactionId,
         inode: u32,
-        tell: Tell<'_>,
+        read_tags: ReadTags<'_>,
     ) -> Result<bool, VolumeError> {
         let (Some(tracker), Some(area)) = (&self.tracker, self.log.fast_area()) else { return Ok(false) };
         let mut committed = self.commit.enter(task);
@@ -30,7 +33,7 @@ impl LoggedJournal {
             return Ok(true);
         }
         assert_eq!(id, committed.last.next(), "the transaction that follows the last one is the running one");
-        let stored = self.store_fast(task, area, id, &mut committed, tell);
+        let stored = self.store_fast(task, area, id, &mut committed, read_tags);
         let stored = stored.inspect_err(|error| self.common.abort(&format!("a fast commit failed: {error}")))?;
         if let Err(reason) = stored {
             // What was taken out of the tracker is in none.
@@ -47,22 +50,28 @@ impl LoggedJournal {
         area: &dyn FastArea,
         id: TransactionId,
         committed: &mut Committed,
-        tell: Tell<'_>,
+        read_tags: ReadTags<'_>,
     ) -> Result<Result<(), Reason>, VolumeError> {
         let Some(tracker) = &self.tracker else { return Ok(Err(Reason::Other)) };
-        // Others come while the bytes of this file become durable, and share the fast commit.
-        area.settle(task)?;
-        let (changes, last) = {
+        let mut changes = Vec::new();
+        let mut last = 0;
+        for _ in 0..ROUNDS {
+            // Others come while the bytes of files become durable, and share the fast commit.
+            area.settle(task)?;
             let _closed = self.open.write(task);
-            let (pending, last) = match tracker.take() {
+            let pending;
+            (pending, last) = match tracker.take() {
                 Ok(taken) => taken,
                 Err(reason) => return Ok(Err(reason)),
             };
-            match tell(task, &pending)? {
-                Ok(changes) => (changes, last),
+            match read_tags(task, &pending)? {
+                Ok(more) => changes.extend(more),
                 Err(reason) => return Ok(Err(reason)),
             }
-        };
+            if !area.is_unsettled() {
+                break;
+            }
+        }
         if changes.is_empty() {
             // Of files that have no name any more there is nothing to tell.
             tracker.are_durable(last);

@@ -200,11 +200,12 @@ impl FastArea for Jbd2 {
         self.place.media.block_bytes()
     }
 
+    fn is_unsettled(&self) -> bool {
+        self.place.media.is_unflushed() || self.volume.iter().any(|volume| volume.is_unflushed())
+    }
+
     fn settle(&self, task: &Task<'_>) -> Result<(), VolumeError> {
-        match self.place.media.is_unflushed() || self.volume.iter().any(|volume| volume.is_unflushed()) {
-            true => self.flush_both(task),
-            false => Ok(()),
-        }
+        if self.is_unsettled() { self.flush_both(task) } else { Ok(()) }
     }
 
     fn store(&self, task: &Task<'_>, id: TransactionId, at: u32, bytes: &[u8]) -> Result<(), VolumeError> {

@@ -170,7 +170,11 @@ pub trait FastArea: Send + Sync {
     /// Bytes of a block.
     fn block_bytes(&self) -> usize;
 
-    /// Makes what was written to the volume's device durable. A fast commit that is stored next need not wait for that.
+    /// True if something that was written to the volume's device may be lost yet.
+    fn is_unsettled(&self) -> bool;
+
+    /// Makes what was written to the volume's device durable, unless it is. A fast commit that is stored next need not wait for
+    /// that.
     fn settle(&self, task: &Task<'_>) -> Result<(), VolumeError>;
 
     /// Stores a fast commit of transaction `id` in whole blocks, `at` blocks behind the beginning of the area; it is durable
@@ -183,11 +187,11 @@ pub trait FastArea: Send + Sync {
 }
 
 /// The changes of a fast commit, or the reason why none can have them.
-pub type Told = Result<Vec<Change>, Reason>;
+pub type FastTags = Result<Vec<Change>, Reason>;
 
 /// Says what has changed in the tags of fast commits, from the blocks of metadata. No handle is open meanwhile, and it begins
 /// none.
-pub type Tell<'t> = &'t dyn Fn(&Task<'_>, &Pending) -> Result<Told, VolumeError>;
+pub type ReadTags<'t> = &'t dyn Fn(&Task<'_>, &Pending) -> Result<FastTags, VolumeError>;
 
 /// Makes the changes of handles durable, transaction by transaction.
 pub trait Journal: Send + Sync {
@@ -213,7 +217,7 @@ pub trait Journal: Send + Sync {
 
     /// Makes what transaction `id` has changed of a file, or of the names in a directory, durable by a fast commit, unless it
     /// is. False if that takes a full commit. The task has no handle.
-    fn commit_fast(&self, _: &Task<'_>, _id: TransactionId, _inode: u32, _: Tell<'_>) -> Result<bool, VolumeError> {
+    fn commit_fast(&self, _: &Task<'_>, _id: TransactionId, _inode: u32, _: ReadTags<'_>) -> Result<bool, VolumeError> {
         Ok(false)
     }
 

@@ -11,7 +11,7 @@ use super::home::{Due, Home};
 use super::reasons::{FastCounts, Reason};
 use super::rounds::{Checkpointed, Rounds};
 use super::tracker::Tracker;
-use super::{Checkpointing, FREED_FOR_ONE, Handle, Journal, Log, Logged, Tell, Transaction, TransactionId};
+use super::{Checkpointing, FREED_FOR_ONE, Handle, Journal, Log, Logged, ReadTags, Transaction, TransactionId};
 use crate::fs::ext::blocks::Blocks;
 use crate::fs::ext::media::{Media, Run};
 use crate::fs::volume::{Timestamp, VolumeError};
@@ -223,9 +223,9 @@ impl Journal for LoggedJournal {
         task: &Task<'_>,
         id: TransactionId,
         inode: u32,
-        tell: Tell<'_>,
+        read_tags: ReadTags<'_>,
     ) -> Result<bool, VolumeError> {
-        self.try_fast(task, id, inode, tell)
+        self.try_fast(task, id, inode, read_tags)
     }
 
     fn tracker(&self) -> Option<&Tracker> {

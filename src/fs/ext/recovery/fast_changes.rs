@@ -5,6 +5,7 @@
 
 use crate::fs::ext::Ext;
 use crate::fs::ext::error::damaged;
+use crate::fs::ext::fast_tags::{CLOCK_SECONDS, MADE_AT};
 use crate::fs::ext::files::node::File;
 use crate::fs::ext::format::bytes::le16;
 use crate::fs::ext::format::extents::Extent;
@@ -14,7 +15,6 @@ use crate::fs::ext::format::inode::{Inode, MAP, MAP_BYTES, Stamp, flag};
 use crate::fs::ext::format::orphans;
 use crate::fs::ext::journal::Handle;
 use crate::fs::ext::names::making::clear_extents;
-use crate::fs::ext::told::{CLOCK_SECONDS, MADE_AT};
 use crate::fs::volume::{FileKind, LONGEST_NAME, VolumeError};
 use crate::task::Task;
 use std::collections::{BTreeMap, BTreeSet};

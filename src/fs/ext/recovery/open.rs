@@ -389,8 +389,7 @@ impl Ext {
                 };
                 let ExtSettings { checkpointing, has_commit_thread, .. } = self.settings;
                 let below = (media, blocks);
-                let journal =
-                    LoggedJournal::new(log, below, next, self.origin, checkpointing, has_commit_thread);
+                let journal = LoggedJournal::new(log, below, next, self.origin, checkpointing, has_commit_thread);
                 Box::new(if has_fast_area { journal.with_fast_commits() } else { journal })
             }
         };

@@ -10,7 +10,7 @@ use super::files::extent_tree::in_extents;
 use super::files::node::File;
 use super::format::fast_commit::Change;
 use super::format::inode::{Inode, Stamp, flag};
-use super::journal::{Handle, Journal, Pending, Reason, Told, TrackedFile, TransactionId};
+use super::journal::{FastTags, Handle, Journal, Pending, Reason, TrackedFile, TransactionId};
 use crate::fs::volume::{FileKind, VolumeError};
 use crate::task::Task;
 
@@ -35,8 +35,8 @@ impl Ext {
     ) -> Result<(), VolumeError> {
         if journal.tracker().is_some() {
             let made_at = self.head.enter(task).superblock.u32(MADE_AT).into();
-            let tell = |task: &Task<'_>, pending: &Pending| self.told(task, pending, made_at);
-            if journal.commit_fast(task, id, inode, &tell)? {
+            let read_tags = |task: &Task<'_>, pending: &Pending| self.fast_tags(task, pending, made_at);
+            if journal.commit_fast(task, id, inode, &read_tags)? {
                 return Ok(());
             }
         }
@@ -56,7 +56,7 @@ impl Ext {
     }
 
     /// The tags of these changes.
-    fn told(&self, task: &Task<'_>, pending: &Pending, made_at: i64) -> Result<Told, VolumeError> {
+    fn fast_tags(&self, task: &Task<'_>, pending: &Pending, made_at: i64) -> Result<FastTags, VolumeError> {
         let mut changes = Vec::new();
         for change in pending.names() {
             if let Change::Create(name) = change {
