@@ -1,4 +1,4 @@
-//! What the running transaction has changed, as the tags of a fast commit tell it: from the tracked changes, and from the
+//! The changes of the running transaction, as the tags of a fast commit tell it: from the tracked changes, and from the
 //! blocks of metadata as they are now.
 //!
 //! Names come in their order, a new file's inode before its name. Then the blocks of all files that have changed, each

@@ -1,4 +1,4 @@
-//! Why a sync takes a full commit where fast commits are written, and how often each reason did.
+//! Reasons of a sync for a full commit where fast commits are written, and the count of each.
 
 /// A reason why fast commits cannot have a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! What the running transaction has changed, file by file and name by name, for its fast commits.
+//! The changes of the running transaction, file by file and name by name, for its fast commits.
 //!
 //! Each change has a number. A fast commit takes all changes since the last one, and makes them durable; a sync of a file
 //! whose last change is durable writes nothing. A change that is not tracked, or that no tag can tell, excludes the
@@ -20,7 +20,7 @@ const INODE_BYTES: usize = 168;
 const RANGE_BYTES: usize = 20;
 const NAME_BYTES: usize = 12;
 
-/// What the running transaction has changed.
+/// The changes of the running transaction.
 pub struct Tracker {
     state: Mutex<State>,
     /// Bytes that the fast commits of a transaction may take: what is more is not kept.
@@ -40,7 +40,7 @@ struct State {
     nameless: FxHashSet<u32>,
     /// Inodes that were freed in it.
     freed: FxHashSet<u32>,
-    /// Why the transaction is committed in full.
+    /// The reason why the transaction is committed in full.
     excluded: Option<Reason>,
 }
 
