@@ -113,7 +113,7 @@ impl Common {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::Conventional;
+    use crate::device::conv::Conventional;
 
     /// Of two ranges with the same first block the second took the place of the first, and one within another hid its end.
     #[test]
