@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 
 const ROOT: InodeNumber = InodeNumber::ROOT;
 
-/// What replays agree on: not the times of directories, nor how many blocks a file's map takes.
+/// The part of a tree that replays agree on: not the times of directories, nor how many blocks a file's map takes.
 fn comparable(tree: Tree) -> Tree {
     let mut tree = fast_commits::comparable(tree);
     tree.values_mut().for_each(|seen| seen.blocks = 0);

@@ -56,7 +56,7 @@ pub struct LoggedJournal {
     /// Locked within `running`, if with it.
     pub(super) home: Mutex<Home>,
     pub(super) counts: Mutex<Counts>,
-    /// What the running transaction changes, if fast commits are written.
+    /// The changes of the running transaction, if fast commits are written.
     pub(super) tracker: Option<Tracker>,
     pub(super) fast_counts: Mutex<FastCounts>,
 }
