@@ -2,7 +2,7 @@
 //!
 //! A fast commit goes through the gate `commit`, so that the transaction before is durable, and closes the running
 //! transaction while it looks at what has changed, as a full commit does: it has all changes of the handles that have ended,
-//! and none of one that is open. New handles begin while it is written. Nothing that the transaction has freed is used again
+//! and none of one that is open. New handles begin while it is written. No block that the transaction has freed is used again
 //! before its full commit. Several syncs share a fast commit: who comes to the gate and finds its file durable is done.
 
 use super::common::locked;
