@@ -16,6 +16,10 @@ mod damaged_mounts;
 mod external;
 #[path = "ext/fast_commits.rs"]
 mod fast_commits;
+#[path = "ext/fast_crashes.rs"]
+mod fast_crashes;
+#[path = "ext/fast_writes.rs"]
+mod fast_writes;
 #[path = "ext/features.rs"]
 mod features;
 #[path = "ext/flights.rs"]

@@ -6,11 +6,11 @@
 use crate::image::{Image, call, can_mount, has_e2fsprogs, program};
 use crate::pair::Pair;
 use crate::power_cut::{Disk, Keeper, Memory, Power};
-use crate::walk::{assert_same, of_directory, of_volume};
+use crate::walk::{Tree, assert_same, of_directory, of_volume};
 use flashpath::device::Medium;
 use flashpath::expression::parse_term;
 use flashpath::fs::Durable;
-use flashpath::fs::ext::ExtSettings;
+use flashpath::fs::ext::{DataMode, ExtSettings};
 use flashpath::fs::station::{Access, Mounting, StoredVolumes, VolumeSettings};
 use flashpath::fs::volume::{FileKind, Hold, IfExists, InodeNumber, NewFile, Renaming, Volume, VolumeError};
 use flashpath::random::Random;
@@ -20,8 +20,8 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 pub const BLOCKS: u64 = 16 << 8;
-/// Little more than the least, so that the log goes round.
-pub const JOURNAL_BLOCKS: u64 = (4 << 8) + 20;
+/// Little more than the least with blocks for fast commits, so that the log goes round.
+pub const JOURNAL_BLOCKS: u64 = (4 << 8) + 170;
 pub const BLOCK: usize = 4096;
 
 pub fn mounting() -> Mounting {
@@ -204,8 +204,12 @@ fn check_promises(volume: &dyn Volume, promised: &Promised, what: &str) {
 
 /// Cuts the power once, `cuts` times in a row on the same volume.
 fn crash(data: &str, place: Place, seed: u64) {
-    let what = format!("data={data}, {place:?}, seed {seed}");
-    let settings = settings(data, place, seed);
+    crash_with(&settings(data, place, seed), place, seed, &|tree| tree);
+}
+
+/// The same with these settings. `comparable`: what this program and the kernel agree on.
+pub fn crash_with(settings: &ExtSettings, place: Place, seed: u64, comparable: &dyn Fn(Tree) -> Tree) {
+    let what = format!("data={:?}, {place:?}, seed {seed}", settings.data);
     let mut random = Random::new(seed, "crashes");
     let power = Power::new();
     let disks = Disks::new(&power, place);
@@ -238,11 +242,11 @@ fn crash(data: &str, place: Place, seed: u64) {
         power.restore();
     }
     let (left, copy) = (disks.images(), disks.copy(&power));
-    let volume = disks.open(&settings);
+    let volume = disks.open(settings);
     let state = call(|call| volume.state(call)).unwrap();
     assert!(state.read_only.is_none() && state.damage.is_empty(), "{what}: what a cut leaves is no damage: {state:?}");
     check_promises(&*volume, &promised, &what);
-    if data != "writeback" {
+    if settings.data != DataMode::Writeback {
         check_no_foreign(&*volume, &what);
     }
     let ours = of_volume(&*volume);
@@ -263,7 +267,7 @@ fn crash(data: &str, place: Place, seed: u64) {
         (volume, None) => (of_directory(&volume.mount("").directory), "by the kernel"),
     };
     // Times of deletion differ: the kernel frees orphans at its own time, which no file shows.
-    assert_same(&ours, &theirs, &format!("{what}, {by}"));
+    assert_same(&comparable(ours), &comparable(theirs), &format!("{what}, {by}"));
 }
 
 /// No byte of any file is zero or of another file, but at its end where nothing was written yet: all are odd.
@@ -289,7 +293,7 @@ pub fn check_no_foreign(volume: &dyn Volume, what: &str) {
     }
 }
 
-fn cuts() -> u64 {
+pub fn cuts() -> u64 {
     std::env::var("EXT_CRASHES").map_or(12, |count| count.parse().expect("EXT_CRASHES is a number"))
 }
 

@@ -22,7 +22,7 @@ const HEAD: usize = 4;
 const TAIL: u16 = 8;
 
 /// Everything but the times, sizes and blocks of directories: fast commits do not have them.
-fn comparable(tree: Tree) -> Tree {
+pub fn comparable(tree: Tree) -> Tree {
     let rows = tree.into_iter().map(|(path, mut seen)| {
         if seen.kind == FileKind::Directory {
             (seen.times, seen.size, seen.blocks) = ([0; 2], 0, 0);
@@ -90,7 +90,7 @@ fn everything(directory: &Path, sync: &mut dyn FnMut(&Path)) {
 }
 
 /// The blocks of the area for fast commits in an image, and the bytes of a block.
-fn area(image: &Image) -> (Vec<u64>, usize) {
+pub fn area(image: &Image) -> (Vec<u64>, usize) {
     let blocks: Vec<u64> =
         image.debugfs("blocks <8>").split_whitespace().filter_map(|number| number.parse().ok()).collect();
     let stat = image.debugfs("stats");
@@ -104,16 +104,16 @@ fn area(image: &Image) -> (Vec<u64>, usize) {
     (blocks[all - fast + 1..].to_vec(), size)
 }
 
-fn le16(bytes: &[u8], at: usize) -> u16 {
+pub fn le16(bytes: &[u8], at: usize) -> u16 {
     u16::from_le_bytes(bytes[at..at + 2].try_into().unwrap())
 }
 
-fn le32(bytes: &[u8], at: usize) -> u32 {
+pub fn le32(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap())
 }
 
 /// The tags of a block: kind, first byte, bytes of the value.
-fn tags(block: &[u8]) -> Vec<(u16, usize, usize)> {
+pub fn tags(block: &[u8]) -> Vec<(u16, usize, usize)> {
     let (mut tags, mut at) = (Vec::new(), 0);
     while at + HEAD <= block.len() && (1..=9).contains(&le16(block, at)) {
         let length = usize::from(le16(block, at + 2));
@@ -123,19 +123,19 @@ fn tags(block: &[u8]) -> Vec<(u16, usize, usize)> {
     tags
 }
 
-fn block_of(image: &Image, block: u64, size: usize) -> Vec<u8> {
+pub fn block_of(image: &Image, block: u64, size: usize) -> Vec<u8> {
     let mut bytes = vec![0; size];
     File::open(image.path()).unwrap().read_exact_at(&mut bytes, block * size as u64).unwrap();
     bytes
 }
 
-fn put_block(image: &Image, block: u64, bytes: &[u8]) {
+pub fn put_block(image: &Image, block: u64, bytes: &[u8]) {
     let file = OpenOptions::new().write(true).open(image.path()).unwrap();
     file.write_all_at(bytes, block * bytes.len() as u64).unwrap();
 }
 
 /// Puts the right checksum into the tail of a fast commit that is in one block.
-fn sum(block: &mut [u8]) {
+pub fn sum(block: &mut [u8]) {
     let tail = tags(block).into_iter().find(|(kind, ..)| *kind == TAIL).expect("it ends in this block").1;
     // As the format has it: from zero, and not inverted at the end.
     let sum = !crc32c::crc32c_append(!0, &block[..tail + 8]);
@@ -143,7 +143,7 @@ fn sum(block: &mut [u8]) {
 }
 
 /// The files of a volume, read in memory alone, and why it is damaged.
-fn read_only(image: &Image) -> (Tree, Vec<String>) {
+pub fn read_only(image: &Image) -> (Tree, Vec<String>) {
     let volume = image.volume("", Access::ReadOnly);
     let state = call(|call| volume.state(call)).unwrap();
     let tree = comparable(of_volume(&*volume));
@@ -152,12 +152,12 @@ fn read_only(image: &Image) -> (Tree, Vec<String>) {
 }
 
 /// What a check finds, by this program.
-fn check(image: &Image) -> Vec<String> {
+pub fn check(image: &Image) -> Vec<String> {
     let path = StationPath::read(&format!("ext/conv:image={}", image.text())).unwrap();
     check_file_system(&path).unwrap().into_iter().map(|damage| damage.what).collect()
 }
 
-fn mounted_tree(image: &Image, access: Access) -> Tree {
+pub fn mounted_tree(image: &Image, access: Access) -> Tree {
     let volume = image.volume("", access);
     let state = call(|call| volume.state(call)).unwrap();
     assert_eq!(state.read_only, None);

@@ -1,7 +1,7 @@
 //! Makes a volume: `flashpath mkfs`, and every simulation.
 //!
 //! Its features are those of mke2fs's ext4, but for resize_inode: has_journal, ext_attr, dir_index, filetype, extent, 64bit, flex_bg, metadata_csum, sparse_super, large_file, huge_file,
-//! dir_nlink, extra_isize.
+//! dir_nlink, extra_isize; and fast_commit with `fast-commit=on`.
 //!
 //! ```text
 //! first group of 16   superblock | descriptors | 16 block bitmaps | 16 inode bitmaps | 16 inode tables | data
@@ -15,8 +15,8 @@ use super::error::OpenExtError;
 use super::format::entries;
 use super::format::extents::{self, Child, Extent, Node, most_entries};
 use super::format::features::{
-    DIR_INDEX, DIR_NLINK, EXT_ATTR, EXTENTS, EXTRA_ISIZE, FILETYPE, FLEX_BG, Features, HAS_JOURNAL, HUGE_FILE,
-    LARGE_FILE, METADATA_CSUM, SPARSE_SUPER, WIDE,
+    DIR_INDEX, DIR_NLINK, EXT_ATTR, EXTENTS, EXTRA_ISIZE, FAST_COMMIT, FILETYPE, FLEX_BG, Features, HAS_JOURNAL,
+    HUGE_FILE, LARGE_FILE, METADATA_CSUM, SPARSE_SUPER, WIDE,
 };
 use super::format::group::{Descriptor, bitmap_sum, flag as group_flag};
 use super::format::inode::{Inode, MAP_BYTES, Stamp, flag};
@@ -127,6 +127,7 @@ impl Ext {
         media.flush(&task)?;
         let mut ext = Ext::on(media, journal, maker.superblock, settings, mounting)?;
         ext.take_memory(memory);
+        ext.check_fast_commits()?;
         for (block, bytes) in maker.blocks {
             ext.blocks.set(block, &bytes);
             ext.blocks.release(block);
@@ -217,7 +218,7 @@ fn first_superblock(
     // A random UUID: version 4.
     made.set_bytes(110, &[made.u8(110) & 0x0F | 0x40]);
     made.set_bytes(112, &[made.u8(112) & 0x3F | 0x80]);
-    made.set_features(Features::of(&[
+    let features = Features::of(&[
         HAS_JOURNAL,
         EXT_ATTR,
         DIR_INDEX,
@@ -231,7 +232,8 @@ fn first_superblock(
         DIR_NLINK,
         EXTRA_ISIZE,
         METADATA_CSUM,
-    ]));
+    ]);
+    made.set_features(if settings.fast_commits == Some(true) { features.with(FAST_COMMIT) } else { features });
     made.sum();
     Ok(made)
 }
@@ -246,10 +248,11 @@ fn new_log_on_device(
     let device_bytes = device.blocks() * BLOCK_BYTES;
     let (block, before) = (settings.block_bytes, u64::from(first_record(settings.block_bytes as usize)) - 1);
     let bytes = settings.journal_bytes.unwrap_or(device_bytes.min(MOST_BY_ITSELF));
-    // As many records as a log of this size has in a file.
-    let blocks = (bytes / block + before).min(device_bytes / block);
-    if bytes > device_bytes || blocks < LEAST_LOG + before {
-        let least = (LEAST_LOG + before) * block;
+    // As many records as a log of this size has in a file, and behind them those for fast commits.
+    let fast = settings.fast_blocks(bytes / block);
+    let blocks = (bytes / block + before + fast).min(device_bytes / block);
+    if bytes > device_bytes || blocks < LEAST_LOG + before + fast {
+        let least = (LEAST_LOG + before + fast) * block;
         let what = format!("it has {device_bytes} bytes; this journal would take {bytes}, and {least} are the least");
         return Err(OpenExtError::JournalDevice(what));
     }
@@ -258,7 +261,8 @@ fn new_log_on_device(
     number.fill_with(|| random.below(256) as u8);
     // A random UUID: version 4.
     (number[6], number[8]) = (number[6] & 0x0F | 0x40, number[8] & 0x3F | 0x80);
-    Ok(LogSuperblock::new(settings.block_bytes as u32, blocks as u32, LOG_FEATURES, number))
+    let superblock = LogSuperblock::new(settings.block_bytes as u32, blocks as u32, LOG_FEATURES, number);
+    Ok(superblock.with_fast_blocks(fast as u32))
 }
 
 impl Maker<'_> {
@@ -396,6 +400,7 @@ impl Maker<'_> {
         let blocks: u64 = runs.iter().map(|run| run.end - run.start).sum();
         let superblock =
             LogSuperblock::new(self.shape.block_bytes as u32, blocks as u32, LOG_FEATURES, self.superblock.uuid());
+        let superblock = superblock.with_fast_blocks(self.settings.fast_blocks_of(self.shape.blocks) as u32);
         let mut block = superblock.bytes().to_vec();
         block.resize(self.shape.block_bytes, 0);
         self.blocks.insert(runs[0].start, block);

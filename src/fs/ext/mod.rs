@@ -17,12 +17,14 @@
 //! | `recovery` | opening: the log, its replay, orphans |
 //! | `make`, `inspect` | a new volume; what one looks like |
 //! | `syncing` | what waits becomes durable; background work; the end of a mount |
+//! | `fast_tags` | what a transaction has changed, in the tags of a fast commit |
 //! | `volume` | the calls of a mounted volume |
 //! | `settings`, `station`, `error` | the options; the station; why a volume cannot be opened |
 
 mod allocation;
 mod blocks;
 mod error;
+mod fast_tags;
 mod files;
 pub(crate) mod format;
 mod found_log;

@@ -79,6 +79,13 @@ pub static KIND: Kind = Kind {
             about: "where the journal is (not set: on the second device, or inline if there is none)",
         },
         OptionKind {
+            name: "fast-commit",
+            values: Values::Switch,
+            default: "",
+            about: "a sync of a file writes a fast commit where it can, as ext4's feature fast_commit does (not set: if the \
+                    volume has the feature; on: a new volume gets it; off: full commits alone)",
+        },
+        OptionKind {
             name: "checkpoint-batch",
             values: Values::Count(1, 65_536),
             default: "64",
@@ -213,6 +220,8 @@ pub struct ExtSettings {
     pub checkpointing: Checkpointing,
     /// A thread of its own commits to a log.
     pub has_commit_thread: bool,
+    /// Syncs write fast commits, and a new volume gets the feature; `None`: if the volume has it.
+    pub fast_commits: Option<bool>,
     /// Those of a journal in non-volatile memory.
     pub nvm: NvmOptions,
     /// `data=` was not given: a journal in non-volatile memory takes the bytes of files, too.
@@ -244,6 +253,19 @@ impl ExtSettings {
             let message = "a journal in non-volatile memory has no commit thread".to_string();
             return Err(settings.error("commit-thread", message, "leave it out".to_string()));
         }
+        let fast_commits = settings.is_set("fast-commit").then(|| settings.switch("fast-commit"));
+        let data = settings.choice::<DataMode>("data");
+        if fast_commits == Some(true) {
+            let refuse =
+                |message: &str, help: &str| settings.error("fast-commit", message.to_string(), help.to_string());
+            if data == DataMode::Journal {
+                let message = "with data=journal no file can have a fast commit";
+                return Err(refuse(message, "leave it out, or take data=ordered or data=writeback"));
+            }
+            if matches!(journal, Some(JournalKind::Nvm | JournalKind::Vmm)) || of_nvm.is_some() {
+                return Err(refuse("a journal in memory has no fast commits", "leave it out"));
+            }
+        }
         let is_of_nvm = of_nvm.is_some() || journal == Some(JournalKind::Nvm);
         let count = |option| settings.is_set(option).then(|| settings.count(option) as u32);
         Ok(ExtSettings {
@@ -255,6 +277,7 @@ impl ExtSettings {
                 threads: count("checkpointers"),
             },
             has_commit_thread,
+            fast_commits,
             nvm: NvmOptions {
                 partitions: count("partitions"),
                 hash: settings.is_set("hash").then(|| settings.choice::<Hash>("hash")),
@@ -262,7 +285,7 @@ impl ExtSettings {
                 slots: settings.choice::<Slots>("slots"),
                 renews: settings.switch("renew"),
             },
-            data: settings.choice::<DataMode>("data"),
+            data,
             commit_ns: settings.duration_ns("commit"),
             dirty_bytes: settings.size("dirty"),
             cache_bytes: settings.size("cache"),
@@ -278,8 +301,27 @@ impl ExtSettings {
         })
     }
 
-    /// Blocks of the journal of a volume of `blocks` blocks, as mke2fs chooses them, or as the options say.
+    /// Blocks for fast commits behind the records of a new journal, of which there are so many; 0 if it has none.
+    pub fn fast_blocks(&self, records: u64) -> u64 {
+        match self.fast_commits {
+            Some(true) => (records / 8).clamp(64, 1024),
+            _ => 0,
+        }
+    }
+
+    /// Blocks for fast commits of the new journal of a volume of `blocks` blocks, behind its records.
+    pub fn fast_blocks_of(&self, blocks: u64) -> u64 {
+        self.fast_blocks(self.record_blocks(blocks))
+    }
+
+    /// Blocks of the journal of a volume of `blocks` blocks: those of its records, and those for fast commits.
     pub fn journal_blocks(&self, blocks: u64) -> u64 {
+        let records = self.record_blocks(blocks);
+        records + self.fast_blocks(records)
+    }
+
+    /// Blocks of the records of the journal of a volume of `blocks` blocks, as mke2fs chooses them, or as the options say.
+    fn record_blocks(&self, blocks: u64) -> u64 {
         let by_size = match blocks {
             ..32_768 => 1024,
             32_768..262_144 => 4096,

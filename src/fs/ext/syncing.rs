@@ -32,7 +32,7 @@ impl Ext {
         };
         if let (Some(id), Ok(journal)) = (id, self.journal()) {
             self.write_out_rewritten(task)?;
-            journal.commit(task, id)?;
+            self.commit_of(task, journal, id, node.number)?;
         }
         if self.media.is_data_unflushed() {
             self.media.flush(task)?;

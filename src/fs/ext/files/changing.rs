@@ -4,7 +4,8 @@ use super::placing::MAP_BLOCKS;
 use crate::fs::ext::Ext;
 use crate::fs::ext::files::node::File;
 use crate::fs::ext::format::inode::Stamp;
-use crate::fs::volume::{Change, Timestamp, VolumeError};
+use crate::fs::ext::journal::Reason;
+use crate::fs::volume::{Change, FileKind, Timestamp, VolumeError};
 use crate::task::Task;
 
 impl File {
@@ -53,6 +54,11 @@ impl Ext {
             return Ok(());
         }
         let handle = self.begin(task, MAP_BLOCKS)?;
+        handle.tracked(|tracker| match file.kind() {
+            _ if plan.is_some() => tracker.exclude(Reason::Attributes),
+            FileKind::Directory => tracker.exclude(Reason::Directory),
+            _ => {}
+        });
         self.changing(|| {
             if let Some(plan) = plan {
                 self.store_attributes(&handle, file, plan)?;

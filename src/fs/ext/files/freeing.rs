@@ -39,6 +39,7 @@ impl Ext {
             // Behind `free_inode` the number may be another file's: what is kept by number goes before.
             self.waits_no_more(file);
             self.nodes.remove(file.number);
+            handle.tracked(|tracker| tracker.frees(file.number));
             self.free_inode(&handle, file.number, is_directory)
         })?;
         file.is_freed = true;

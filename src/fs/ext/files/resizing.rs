@@ -7,7 +7,8 @@ use crate::fs::ext::allocation::space::Promise;
 use crate::fs::ext::files::node::File;
 use crate::fs::ext::format::extents::{MOST_UNWRITTEN, most_entries};
 use crate::fs::ext::format::inode::flag;
-use crate::fs::volume::{Allocation, VolumeError};
+use crate::fs::ext::journal::{Reason, Tracker};
+use crate::fs::volume::{Allocation, FileKind, VolumeError};
 use crate::task::Task;
 use std::ops::Range;
 
@@ -63,19 +64,24 @@ impl Ext {
     ) -> Result<(), VolumeError> {
         assert!(file.flight.is_none(), "blocks in flight are not freed");
         let was_orphan = file.is_orphan;
-        let mut is_more = true;
+        let (mut is_more, mut is_in_parts) = (true, false);
         while is_more {
             let handle = self.begin(task, CUT_BLOCKS)?;
             self.changing(|| {
                 is_more = self.cut_some(&handle, file, blocks.clone())?;
                 if is_cut_off && is_more && !file.is_orphan {
                     self.add_orphan(&handle, file)?;
+                    is_in_parts = true;
                 }
                 if is_cut_off && !is_more && file.is_orphan && !was_orphan {
                     self.remove_orphan(&handle, file)?;
                 }
                 self.store_inode(&handle, file, true)
             })?;
+            handle.tracked(|tracker| match is_in_parts {
+                true => tracker.exclude(Reason::CutInParts),
+                false => track_cut(tracker, file, blocks.clone()),
+            });
         }
         Ok(())
     }
@@ -191,6 +197,7 @@ impl Ext {
                     self.mark_unwritten(&handle, file, part.clone())?;
                     self.store_inode(&handle, file, true)
                 })?;
+                handle.tracked(|tracker| tracker.range(file.number, part.clone()));
                 at = part.end;
                 continue;
             }
@@ -200,6 +207,7 @@ impl Ext {
             }
             // Of a hole whose bytes wait, places are promised already.
             let goal = self.goal(task, file, at)?;
+            let first = at;
             let handle = self.begin(task, 2 * MAP_BLOCKS)?;
             self.changing(|| {
                 let taken = self.take_blocks(&handle, goal, count.min(MOST_UNWRITTEN.into()) as u32)?;
@@ -210,7 +218,15 @@ impl Ext {
                 at = end;
                 self.store_inode(&handle, file, true)
             })?;
+            handle.tracked(|tracker| tracker.range(file.number, first..at));
         }
         Ok(())
+    }
+}
+
+/// Tracks a cut of a file. One without a name is freed whole by whoever replays that it lost it.
+fn track_cut(tracker: &Tracker, file: &File, blocks: Range<u64>) {
+    if file.inode.links() > 0 && file.kind() == FileKind::Regular {
+        tracker.range(file.number, blocks);
     }
 }

@@ -169,6 +169,7 @@ impl Ext {
         }
         self.put_inode(handle, file.number, image)?;
         drop(head);
+        self.track_inode(handle, file);
         file.is_unstored = false;
         file.changed_in = Some(handle.id);
         if is_needed {

@@ -8,8 +8,9 @@ use super::placing::MAP_BLOCKS;
 use crate::fs::ext::Ext;
 use crate::fs::ext::blocks::Bytes;
 use crate::fs::ext::files::node::{File, Node};
+use crate::fs::ext::journal::Reason;
 use crate::fs::ext::settings::DataMode;
-use crate::fs::volume::VolumeError;
+use crate::fs::volume::{FileKind, VolumeError};
 use crate::label::{Content, Label};
 use crate::task::Task;
 use std::ops::Range;
@@ -82,6 +83,11 @@ impl Ext {
             file.stored_size = stored_size;
             let handle = self.begin(task, MAP_BLOCKS)?;
             self.changing(|| self.store_inode(&handle, file, is_needed))?;
+            handle.tracked(|tracker| {
+                if file.kind() == FileKind::Directory {
+                    tracker.exclude(Reason::Directory);
+                }
+            });
         }
         Ok(())
     }
@@ -159,6 +165,7 @@ impl Ext {
             file.stored_size = self.stored_to(file, &blocks);
             self.store_inode(&handle, file, true)
         })?;
+        handle.tracked(|tracker| tracker.range(file.number, blocks.clone()));
         drop(handle);
         if !is_ordered {
             self.send_run(task, file, &blocks, place)?;
@@ -183,6 +190,7 @@ impl Ext {
             file.stored_size = self.stored_to(file, &blocks);
             self.store_inode(&handle, file, true)
         })?;
+        handle.tracked(|tracker| tracker.range(file.number, blocks.clone()));
         drop(handle);
         if !is_ordered {
             self.send_run(task, file, &blocks, run.start)?;

@@ -12,7 +12,7 @@
 //! tail        0 transaction   4 checksum of all tags of this fast commit, up to here
 //! ```
 
-use super::bytes::{le16, le32};
+use super::bytes::{le16, le32, put16, put32};
 use super::checksum::crc32c_raw;
 use super::extents::{ENTRY, Extent};
 
@@ -186,6 +186,68 @@ fn change(kind: u16, value: &[u8]) -> Result<Change, String> {
     }
 }
 
+/// Writes a fast commit in whole blocks. `is_first`: it is the first of its transaction, and begins with a head.
+///
+/// # Panics
+///
+/// If a change is longer than a block, which has 1 KiB at least: an inode has 1012 bytes at the most, and a name 255.
+pub fn write(transaction: u32, is_first: bool, changes: &[Change], block_bytes: usize) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(block_bytes);
+    let head = is_first.then(|| (kind::HEAD, [[0; 4], transaction.to_le_bytes()].concat()));
+    for (kind, value) in head.into_iter().chain(changes.iter().map(value_of)) {
+        // A tag leaves room for a pad behind it.
+        assert!(value.len() <= block_bytes - 2 * HEAD, "a tag of {} bytes fits into a block", value.len());
+        make_room(&mut bytes, value.len(), block_bytes);
+        put_tag(&mut bytes, kind, &value);
+    }
+    make_room(&mut bytes, TAIL_BYTES, block_bytes);
+    let at = bytes.len();
+    let mut tail = vec![0; block_bytes - at % block_bytes - HEAD];
+    put32(&mut tail, 0, transaction);
+    put_tag(&mut bytes, kind::TAIL, &tail);
+    let sum = crc32c_raw(0, &bytes[..at + TAIL_SUMMED]);
+    put32(&mut bytes, at + TAIL_SUMMED, sum);
+    bytes
+}
+
+/// The kind of a change's tag, and its value.
+fn value_of(change: &Change) -> (u16, Vec<u8>) {
+    let named = |kind, name: &NameChange| {
+        (kind, [&name.directory.to_le_bytes()[..], &name.inode.to_le_bytes(), &name.name].concat())
+    };
+    match change {
+        Change::AddRange { inode, extent } => {
+            let mut value = vec![0; HEAD + ENTRY];
+            put32(&mut value, 0, *inode);
+            extent.write(&mut value[HEAD..]);
+            (kind::ADD_RANGE, value)
+        }
+        Change::CutRange { inode, first, blocks } => {
+            (kind::CUT_RANGE, [inode, first, blocks].into_iter().flat_map(|number| number.to_le_bytes()).collect())
+        }
+        Change::Create(name) => named(kind::CREATE, name),
+        Change::Link(name) => named(kind::LINK, name),
+        Change::Unlink(name) => named(kind::UNLINK, name),
+        Change::Inode { inode, bytes } => (kind::INODE, [&inode.to_le_bytes()[..], bytes].concat()),
+    }
+}
+
+/// Fills the block at hand up, unless a value of so many bytes and a pad behind it fit into it.
+fn make_room(bytes: &mut Vec<u8>, value: usize, block_bytes: usize) {
+    let left = block_bytes - bytes.len() % block_bytes;
+    if 2 * HEAD + value > left {
+        put_tag(bytes, kind::PAD, &vec![0; left - HEAD]);
+    }
+}
+
+fn put_tag(bytes: &mut Vec<u8>, kind: u16, value: &[u8]) {
+    let at = bytes.len();
+    bytes.resize(at + HEAD, 0);
+    put16(bytes, at, kind);
+    put16(bytes, at + 2, value.len() as u16);
+    bytes.extend_from_slice(value);
+}
+
 /// True if the first fast commit of a transaction begins in this block.
 pub fn begins(block: &[u8]) -> bool {
     le16(block, 0) == kind::HEAD && usize::from(le16(block, 2)) == HEAD_VALUE
@@ -193,70 +255,8 @@ pub fn begins(block: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::bytes::{put16, put32};
     use super::*;
     use proptest::prelude::*;
-
-    fn value_of(change: &Change) -> (u16, Vec<u8>) {
-        let named = |kind, name: &NameChange| {
-            (kind, [&name.directory.to_le_bytes()[..], &name.inode.to_le_bytes(), &name.name].concat())
-        };
-        match change {
-            Change::AddRange { inode, extent } => {
-                let mut value = vec![0; HEAD + ENTRY];
-                put32(&mut value, 0, *inode);
-                extent.write(&mut value[HEAD..]);
-                (kind::ADD_RANGE, value)
-            }
-            Change::CutRange { inode, first, blocks } => {
-                (kind::CUT_RANGE, [inode, first, blocks].into_iter().flat_map(|number| number.to_le_bytes()).collect())
-            }
-            Change::Create(name) => named(kind::CREATE, name),
-            Change::Link(name) => named(kind::LINK, name),
-            Change::Unlink(name) => named(kind::UNLINK, name),
-            Change::Inode { inode, bytes } => (kind::INODE, [&inode.to_le_bytes()[..], bytes].concat()),
-        }
-    }
-
-    /// The most bytes of a change's value: a tag leaves room for a pad behind it.
-    const fn most_value(block_bytes: usize) -> usize {
-        block_bytes - 2 * HEAD
-    }
-
-    /// A fast commit in whole blocks. `is_first`: it is the first of its transaction, and has a head.
-    fn encoded(transaction: u32, is_first: bool, changes: &[Change], block_bytes: usize) -> Vec<u8> {
-        let mut bytes: Vec<u8> = Vec::with_capacity(block_bytes);
-        let head = is_first.then(|| (kind::HEAD, [[0; 4], transaction.to_le_bytes()].concat()));
-        for (kind, value) in head.into_iter().chain(changes.iter().map(value_of)) {
-            assert!(value.len() <= most_value(block_bytes), "a tag fits into a block");
-            make_room(&mut bytes, value.len(), block_bytes);
-            put_tag(&mut bytes, kind, &value);
-        }
-        make_room(&mut bytes, TAIL_BYTES, block_bytes);
-        let at = bytes.len();
-        let mut tail = vec![0; block_bytes - at % block_bytes - HEAD];
-        put32(&mut tail, 0, transaction);
-        put_tag(&mut bytes, kind::TAIL, &tail);
-        let sum = crc32c_raw(0, &bytes[..at + TAIL_SUMMED]);
-        put32(&mut bytes, at + TAIL_SUMMED, sum);
-        bytes
-    }
-
-    /// Fills the block at hand up, unless a value of so many bytes and a pad behind it fit into it.
-    fn make_room(bytes: &mut Vec<u8>, value: usize, block_bytes: usize) {
-        let left = block_bytes - bytes.len() % block_bytes;
-        if 2 * HEAD + value > left {
-            put_tag(bytes, kind::PAD, &vec![0; left - HEAD]);
-        }
-    }
-
-    fn put_tag(bytes: &mut Vec<u8>, kind: u16, value: &[u8]) {
-        let at = bytes.len();
-        bytes.resize(at + HEAD, 0);
-        put16(bytes, at, kind);
-        put16(bytes, at + 2, value.len() as u16);
-        bytes.extend_from_slice(value);
-    }
 
     fn name() -> impl Strategy<Value = NameChange> {
         let bytes = proptest::collection::vec(any::<u8>(), 1..=255);
@@ -295,7 +295,7 @@ mod tests {
             is_first in any::<bool>(),
             block_bytes in prop_oneof![Just(1024usize), Just(2048), Just(4096)],
         ) {
-            let bytes = encoded(transaction, is_first, &changes, block_bytes);
+            let bytes = write(transaction, is_first, &changes, block_bytes);
             prop_assert_eq!(bytes.len() % block_bytes, 0);
             let found = read(transaction, is_first, &bytes, block_bytes).unwrap();
             prop_assert_eq!(found, Some(FastCommit { at: 0, changes }));
@@ -307,7 +307,7 @@ mod tests {
             changes in proptest::collection::vec(change(), 0..30),
             place in any::<prop::sample::Index>(),
         ) {
-            let mut bytes = encoded(7, true, &changes, 1024);
+            let mut bytes = write(7, true, &changes, 1024);
             let bit = place.index(8 * bytes.len());
             bytes[bit / 8] ^= 1 << (bit % 8);
             // What lies behind the checksum in the last block has no meaning.

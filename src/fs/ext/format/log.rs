@@ -220,6 +220,25 @@ impl LogSuperblock {
         }
     }
 
+    /// A new one whose last `blocks` blocks are for fast commits, once it has the feature.
+    pub fn with_fast_blocks(mut self, blocks: u32) -> LogSuperblock {
+        put_be32(&mut self.0, FAST_BLOCKS, blocks);
+        self.sum();
+        self
+    }
+
+    /// Gives it an area for fast commits: in its last blocks, as many as it says, or the usual number. False, and nothing is
+    /// changed, if less than `least` blocks are left: the kernel then has none, either.
+    pub fn add_fast_area(&mut self, least: u32) -> bool {
+        let mut with = self.clone();
+        with.add_feature(feature::FAST_COMMIT);
+        let has_room = with.records_end() >= least;
+        if has_room {
+            *self = with;
+        }
+        has_room
+    }
+
     /// The block behind the last one for records.
     pub fn records_end(&self) -> u32 {
         self.blocks().saturating_sub(self.fast_blocks())

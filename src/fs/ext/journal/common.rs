@@ -55,9 +55,18 @@ impl Common {
         self.origin.0.saturating_add(i64::try_from(at.0).unwrap_or(i64::MAX))
     }
 
-    /// Keeps blocks from being used.
+    /// Keeps blocks from being used. A replay keeps some twice: those that files get, and lose again. They are one range then.
     pub fn withhold(&self, range: Range<u64>) {
-        locked(&self.withheld).insert(range.start, range.end);
+        let mut withheld = locked(&self.withheld);
+        let Range { mut start, mut end } = range;
+        while let Some((first, last)) = withheld.range(..end).next_back().map(|(first, last)| (*first, *last)) {
+            if last <= start {
+                break;
+            }
+            withheld.remove(&first);
+            (start, end) = (start.min(first), end.max(last));
+        }
+        withheld.insert(start, end);
     }
 
     /// Lets blocks be used again that were kept from it.
@@ -98,5 +107,25 @@ impl Common {
 
     pub(super) fn check(&self) -> Result<(), VolumeError> {
         self.aborted().map_or(Ok(()), |why| Err(VolumeError::ReadOnly(why)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::conv::Conventional;
+
+    /// Of two ranges with the same first block the second took the place of the first, and one within another hid its end.
+    #[test]
+    fn blocks_that_are_kept_twice_stay_kept() {
+        let media = Arc::new(Media::new(Box::new(Conventional::in_memory(64, 4096)), 4096));
+        let common = Common::new(media, Arc::new(Blocks::new(None, 16)), Timestamp(0));
+        for range in [10..14, 10..11, 12..13, 20..22, 13..21, 30..31] {
+            common.withhold(range);
+        }
+        assert_eq!(common.withheld(0..64), [10..22, 30..31]);
+        assert_eq!((common.withheld(13..15), common.withheld_blocks()), (vec![13..15], 13));
+        common.unhold(10);
+        assert_eq!(common.withheld(0..64), [30..31]);
     }
 }

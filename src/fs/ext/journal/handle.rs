@@ -1,9 +1,10 @@
 //! Handles: changes that are committed together.
 
+use super::tracker::Tracker;
 use super::{Journal, TransactionId};
 use crate::label::Content;
 use crate::task::{ReadGuard, Task};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ops::Range;
 
 /// A part of the running transaction: changes that are committed together. It ends when it is dropped.
@@ -16,6 +17,8 @@ pub struct Handle<'j> {
     promised: usize,
     /// Its changes, for a journal that asks when it ends.
     pub(super) done: RefCell<Done>,
+    /// The tracker knows all that it changes.
+    is_tracked: Cell<bool>,
     /// The transaction cannot be closed before it has left.
     pub(super) inside: Inside<'j>,
 }
@@ -47,7 +50,26 @@ impl<'j> Handle<'j> {
         promised: usize,
         inside: Inside<'j>,
     ) -> Handle<'j> {
-        Handle { journal, task, id, promised, done: RefCell::default(), inside }
+        Handle { journal, task, id, promised, done: RefCell::default(), is_tracked: Cell::new(false), inside }
+    }
+
+    /// The tracker of what the transaction changes, if fast commits are written.
+    pub fn tracker(&self) -> Option<&Tracker> {
+        self.journal.tracker()
+    }
+
+    /// Tells the tracker what it has to know of this handle, beside inodes, which tell themselves when they are stored. A
+    /// handle that says nothing excludes its transaction from fast commits.
+    pub fn tracked(&self, tell: impl FnOnce(&Tracker)) {
+        if let Some(tracker) = self.tracker() {
+            self.is_tracked.set(true);
+            tell(tracker);
+        }
+    }
+
+    /// True if the tracker knows all that it changes.
+    pub(super) fn is_tracked(&self) -> bool {
+        self.is_tracked.get()
     }
 
     /// A block will be changed, which is in memory. False if it has left memory meanwhile: it must be read again.

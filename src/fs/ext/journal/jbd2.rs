@@ -9,15 +9,19 @@
 //! and behind it another: the first makes durable what the transaction relies on, copies and the bytes of files; the
 //! second the commit. If the log has a device of its own, the first is a flush of both devices, and the second of the
 //! log's.
+//!
+//! Fast commits lie in the last blocks of the log, from the beginning of their area on, and are replayed behind the records.
+//! A flush before each makes durable what it relies on, and one behind it the fast commit.
 
 use super::room::Room;
-use super::{FREED_FOR_ONE, Log, LogPlace, Transaction, TransactionId};
+use super::{FREED_FOR_ONE, FastArea, Log, LogPlace, Transaction, TransactionId};
 use crate::fs::ext::format::log::{Dialect, LogSuperblock, Tag};
 use crate::fs::ext::media::{Media, flush_all};
 use crate::fs::volume::VolumeError;
 use crate::label::{Cause, Content, Label};
 use crate::task::{Step, Task};
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 const LABEL: Label = Label::first(Cause::JournalCommit, Content::Journal);
@@ -53,6 +57,8 @@ pub struct Jbd2 {
     end: u32,
     /// Blocks of records that are used at the same time, at the most.
     most_used: u32,
+    /// Blocks for fast commits. The kernel and e2fsck read one behind those that are full: the last one is left alone.
+    fast: Range<u32>,
     state: Mutex<State>,
 }
 
@@ -61,9 +67,11 @@ impl Jbd2 {
     /// records at the most.
     pub fn new(media: &Arc<Media>, place: LogPlace, superblock: LogSuperblock, most_used: u32) -> Jbd2 {
         let (dialect, head, end) = (Dialect::of(&superblock), superblock.first(), superblock.records_end());
+        let fast = superblock.fast_area();
+        let fast = fast.start..fast.end.saturating_sub(1).max(fast.start);
         let state = Mutex::new(State { stored: VecDeque::new(), superblock, head, used: 0, is_open: false });
         let volume = Some(Arc::clone(media)).filter(|media| !Arc::ptr_eq(media, &place.media));
-        Jbd2 { place, volume, dialect, first: head, end, most_used, state }
+        Jbd2 { place, volume, dialect, first: head, end, most_used, fast, state }
     }
 
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
@@ -79,6 +87,16 @@ impl Jbd2 {
         let most_freed = self.most_blocks() * FREED_FOR_ONE;
         let revokes = most_freed.div_ceil(self.dialect.revokes_of_block(block)) as u32;
         all.saturating_sub(descriptors + revokes + 2)
+    }
+
+    /// Has it begin, on the medium, at its head with transaction `id`, which is stored next: what it had before is home, and is
+    /// written over.
+    pub fn begin_anew(&self, task: &Task<'_>, id: TransactionId) -> Result<(), VolumeError> {
+        let head = self.state().head;
+        self.write_superblock(task, head, id)?;
+        self.place.media.flush(task)?;
+        self.state().is_open = true;
+        Ok(())
     }
 
     /// The log has the volume's blocks to itself from now on, and the devices below may know.
@@ -102,18 +120,23 @@ impl Jbd2 {
         self.place.media.block_bytes()
     }
 
-    /// Writes blocks of the log from `at` on, round its end, and answers what follows.
+    /// Writes records from block `at` of the log on, round their end, and answers what follows.
     fn write(&self, task: &Task<'_>, at: u32, bytes: &[u8]) -> Result<u32, VolumeError> {
+        self.write_within(task, self.first..self.end, at, bytes)
+    }
+
+    /// Writes blocks of a part of the log from `at` on, round its end, and answers what follows.
+    fn write_within(&self, task: &Task<'_>, part: Range<u32>, at: u32, bytes: &[u8]) -> Result<u32, VolumeError> {
         let block = self.block_bytes();
         let (mut at, mut rest) = (at, bytes);
         while !rest.is_empty() {
             let place = self.place.find(at);
             let (place, follow) = place.expect("all blocks of the log were found to have a place when it was opened");
-            let count = (rest.len() / block).min(follow as usize).min((self.end - at) as usize);
-            let (part, behind) = rest.split_at(count * block);
-            self.place.media.write_metadata(task, place, part, LABEL)?;
+            let count = (rest.len() / block).min(follow as usize).min((part.end - at) as usize);
+            let (now, behind) = rest.split_at(count * block);
+            self.place.media.write_metadata(task, place, now, LABEL)?;
             at += count as u32;
-            at = if at == self.end { self.first } else { at };
+            at = if at == part.end { part.start } else { at };
             rest = behind;
         }
         Ok(at)
@@ -160,7 +183,59 @@ fn whole(bytes: &[u8], block_bytes: usize) -> Vec<u8> {
     block
 }
 
+impl Jbd2 {
+    /// Flushes the device of the log, and that of the volume if it is another one and has writes that may be lost.
+    fn flush_both(&self, task: &Task<'_>) -> Result<(), VolumeError> {
+        let volume = self.volume.iter().filter(|volume| volume.is_unflushed());
+        Ok(flush_all(task, &volume.chain([&self.place.media]).map(|media| &**media).collect::<Vec<_>>())?)
+    }
+}
+
+impl FastArea for Jbd2 {
+    fn blocks(&self) -> u32 {
+        self.fast.end - self.fast.start
+    }
+
+    fn block_bytes(&self) -> usize {
+        self.place.media.block_bytes()
+    }
+
+    fn is_unsettled(&self) -> bool {
+        self.place.media.is_unflushed() || self.volume.iter().any(|volume| volume.is_unflushed())
+    }
+
+    fn settle(&self, task: &Task<'_>) -> Result<(), VolumeError> {
+        if self.is_unsettled() { self.flush_both(task) } else { Ok(()) }
+    }
+
+    fn store(&self, task: &Task<'_>, id: TransactionId, at: u32, bytes: &[u8]) -> Result<(), VolumeError> {
+        let count = (bytes.len() / self.block_bytes()) as u32;
+        assert!(at + count <= self.blocks(), "blocks {at} and {count} more are in the area of {}", self.blocks());
+        let (head, is_open) = {
+            let state = self.state();
+            (state.head, state.is_open)
+        };
+        if !is_open {
+            // An empty log is not looked at, nor is what lies behind it.
+            self.write_superblock(task, head, id)?;
+            self.state().is_open = true;
+        }
+        task.spend(Step::BlockSummed, count.into());
+        self.settle(task)?;
+        self.write_within(task, self.fast.clone(), self.fast.start + at, bytes)?;
+        Ok(self.place.media.flush(task)?)
+    }
+
+    fn clear(&self, task: &Task<'_>) -> Result<(), VolumeError> {
+        self.write_within(task, self.fast.clone(), self.fast.start, &vec![0; self.block_bytes()]).map(drop)
+    }
+}
+
 impl Log for Jbd2 {
+    fn fast_area(&self) -> Option<&dyn FastArea> {
+        (!self.fast.is_empty()).then_some(self)
+    }
+
     fn most_blocks(&self) -> usize {
         self.room().most_blocks()
     }
@@ -187,8 +262,7 @@ impl Log for Jbd2 {
         task.spend(Step::BlockSummed, transaction.blocks.len() as u64);
         let next = self.write(task, head, &self.records(transaction))?;
         // Bytes of files that were written before this transaction named their blocks may be on the other device.
-        let volume = self.volume.iter().filter(|volume| volume.is_unflushed());
-        flush_all(task, &volume.chain([&self.place.media]).map(|media| &**media).collect::<Vec<_>>())?;
+        self.flush_both(task)?;
         let mut commit = vec![0; self.block_bytes()];
         self.dialect.write_commit(&mut commit, transaction.id.0, at_ns);
         let next = self.write(task, next, &commit)?;

@@ -15,6 +15,9 @@
 //! | `handle` | changes that belong together |
 //! | `common` | what both journals keep: blocks that were freed, counts, why nothing is changed any more |
 //! | `transactions` | the running transaction, and commits to a log |
+//! | `tracker` | what the running transaction has changed, for fast commits |
+//! | `reasons` | why a sync takes a full commit where fast ones are written |
+//! | `fast` | fast commits of the running transaction |
 //! | `collected` | a journal that stores nothing |
 //! | `commit_thread` | a thread of its own that commits, if there is one |
 //! | `rounds` | a checkpoint that several threads work on |
@@ -34,14 +37,17 @@ mod checkpoint_tests;
 mod collected;
 mod commit_thread;
 mod common;
+mod fast;
 mod handle;
 mod home;
 mod jbd2;
 mod nvm;
 mod place;
+mod reasons;
 mod retained;
 mod room;
 mod rounds;
+mod tracker;
 mod transactions;
 
 pub use collected::{Changed, CollectedJournal};
@@ -50,10 +56,13 @@ pub use handle::Handle;
 pub use jbd2::Jbd2;
 pub use nvm::{FoundRegion, Hash, NvmJournal, NvmOptions, RegionShape, RegionSuperblock, Scheme, Slots};
 pub use place::LogPlace;
+pub use reasons::Reason;
 pub use retained::RetainedLog;
+pub use tracker::{Pending, TrackedFile, Tracker};
 pub use transactions::LoggedJournal;
 
 use super::blocks::Bytes;
+use super::format::fast_commit::Change;
 use crate::fs::volume::VolumeError;
 use crate::label::Content;
 use crate::task::Task;
@@ -145,7 +154,44 @@ pub trait Log: Send + Sync {
     fn counts(&self) -> Vec<(&'static str, u64)> {
         Vec::new()
     }
+
+    /// The area for fast commits, if it has one.
+    fn fast_area(&self) -> Option<&dyn FastArea> {
+        None
+    }
 }
+
+/// The blocks of a log for fast commits, each of which belongs to the transaction that follows the last one in the log. One at
+/// a time is stored, and none beside a transaction.
+pub trait FastArea: Send + Sync {
+    /// Blocks that all fast commits of a transaction may take.
+    fn blocks(&self) -> u32;
+
+    /// Bytes of a block.
+    fn block_bytes(&self) -> usize;
+
+    /// True if something that was written to the volume's device may be lost yet.
+    fn is_unsettled(&self) -> bool;
+
+    /// Makes what was written to the volume's device durable, unless it is. A fast commit that is stored next need not wait for
+    /// that.
+    fn settle(&self, task: &Task<'_>) -> Result<(), VolumeError>;
+
+    /// Stores a fast commit of transaction `id` in whole blocks, `at` blocks behind the beginning of the area; it is durable
+    /// when this returns, with all that was written to the volume's device before.
+    fn store(&self, task: &Task<'_>, id: TransactionId, at: u32, bytes: &[u8]) -> Result<(), VolumeError>;
+
+    /// Clears the first block: the transaction of the fast commits is in the log, and durable. e2fsck 1.47 does not replay a
+    /// log behind which there are some of an older transaction.
+    fn clear(&self, task: &Task<'_>) -> Result<(), VolumeError>;
+}
+
+/// The changes of a fast commit, or the reason why none can have them.
+pub type FastTags = Result<Vec<Change>, Reason>;
+
+/// Says what has changed in the tags of fast commits, from the blocks of metadata. No handle is open meanwhile, and it begins
+/// none.
+pub type ReadTags<'t> = &'t dyn Fn(&Task<'_>, &Pending) -> Result<FastTags, VolumeError>;
 
 /// Makes the changes of handles durable, transaction by transaction.
 pub trait Journal: Send + Sync {
@@ -168,6 +214,17 @@ pub trait Journal: Send + Sync {
 
     /// Makes a transaction durable, unless it is. The task has no handle.
     fn commit(&self, task: &Task<'_>, id: TransactionId) -> Result<(), VolumeError>;
+
+    /// Makes what transaction `id` has changed of a file, or of the names in a directory, durable by a fast commit, unless it
+    /// is. False if that takes a full commit. The task has no handle.
+    fn commit_fast(&self, _: &Task<'_>, _id: TransactionId, _inode: u32, _: ReadTags<'_>) -> Result<bool, VolumeError> {
+        Ok(false)
+    }
+
+    /// The tracker of what the running transaction changes, if fast commits are written.
+    fn tracker(&self) -> Option<&Tracker> {
+        None
+    }
 
     /// Commits the running transaction, and waits until what it has freed can be used. The task has no handle.
     fn commit_freed(&self, task: &Task<'_>) -> Result<(), VolumeError>;

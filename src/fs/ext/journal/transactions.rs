@@ -8,8 +8,10 @@ use super::commit_thread::CommitThread;
 use super::common::{Common, Counts, locked};
 use super::handle::Inside;
 use super::home::{Due, Home};
+use super::reasons::{FastCounts, Reason};
 use super::rounds::{Checkpointed, Rounds};
-use super::{Checkpointing, FREED_FOR_ONE, Handle, Journal, Log, Logged, Transaction, TransactionId};
+use super::tracker::Tracker;
+use super::{Checkpointing, FREED_FOR_ONE, Handle, Journal, Log, Logged, ReadTags, Transaction, TransactionId};
 use crate::fs::ext::blocks::Blocks;
 use crate::fs::ext::media::{Media, Run};
 use crate::fs::volume::{Timestamp, VolumeError};
@@ -33,17 +35,19 @@ pub(super) struct Running {
     freed: Vec<Range<u64>>,
 }
 
-struct Committed {
+pub(super) struct Committed {
     /// The last transaction that is durable.
-    last: TransactionId,
+    pub(super) last: TransactionId,
+    /// Blocks that the fast commits of the running transaction take.
+    pub(super) fast_blocks: u32,
 }
 
 /// A journal whose transactions are stored in a [`Log`].
 pub struct LoggedJournal {
     pub(super) common: Common,
     pub(super) log: Box<dyn Log>,
-    open: SharedGate<()>,
-    commit: Gate<Committed>,
+    pub(super) open: SharedGate<()>,
+    pub(super) commit: Gate<Committed>,
     commit_thread: CommitThread,
     pub(super) rounds: Rounds<Due, Vec<Run>>,
     /// Blocks that a checkpoint thread writes home at once, at most.
@@ -52,6 +56,9 @@ pub struct LoggedJournal {
     /// Locked within `running`, if with it.
     pub(super) home: Mutex<Home>,
     pub(super) counts: Mutex<Counts>,
+    /// The changes of the running transaction, if fast commits are written.
+    pub(super) tracker: Option<Tracker>,
+    pub(super) fast_counts: Mutex<FastCounts>,
 }
 
 impl LoggedJournal {
@@ -76,20 +83,29 @@ impl LoggedJournal {
             common: Common::new(media, blocks, origin),
             log,
             open: SharedGate::new("transaction", ()),
-            commit: Gate::new("commit", Committed { last: TransactionId(next.0.wrapping_sub(1)) }),
+            commit: Gate::new("commit", Committed { last: TransactionId(next.0.wrapping_sub(1)), fast_blocks: 0 }),
             commit_thread: CommitThread::new(has_commit_thread),
             rounds: Rounds::new(checkpointing.threads.unwrap_or(1) as usize),
             batch: checkpointing.batch,
             running: Mutex::new(running),
             home: Mutex::default(),
             counts: Mutex::default(),
+            tracker: None,
+            fast_counts: Mutex::default(),
         }
+    }
+
+    /// The same with fast commits, if the log has room for any.
+    pub fn with_fast_commits(mut self) -> LoggedJournal {
+        let bytes = self.log.fast_area().map(|area| area.blocks() as usize * area.block_bytes());
+        self.tracker = bytes.map(Tracker::new);
+        self
     }
 
     fn commit_running(&self, task: &Task<'_>, committed: &mut Committed) -> Result<(), VolumeError> {
         self.common.check()?;
         let Some((mut transaction, freed)) = self.close(task) else { return Ok(()) };
-        let stored = self.store(task, &mut transaction);
+        let stored = self.store(task, &mut transaction).and_then(|()| self.end_fast(task, committed));
         if let Err(error) = stored {
             self.common.abort(&format!("a commit of the journal failed: {error}"));
             return Err(error);
@@ -110,6 +126,7 @@ impl LoggedJournal {
         let id = running.id;
         running.id = id.next();
         running.begun = None;
+        self.tracker.iter().for_each(Tracker::begin_next);
         let blocks = std::mem::take(&mut running.blocks);
         locked(&self.home).begin_commit(blocks.keys().copied());
         let blocks = blocks.into_iter().filter_map(|(block, content)| {
@@ -201,6 +218,20 @@ impl Journal for LoggedJournal {
         Ok(())
     }
 
+    fn commit_fast(
+        &self,
+        task: &Task<'_>,
+        id: TransactionId,
+        inode: u32,
+        read_tags: ReadTags<'_>,
+    ) -> Result<bool, VolumeError> {
+        self.try_fast(task, id, inode, read_tags)
+    }
+
+    fn tracker(&self) -> Option<&Tracker> {
+        self.tracker.as_ref()
+    }
+
     fn watch(&self, task: &Task<'_>) -> bool {
         self.commit_thread.serve(task, |id| {
             let mut committed = self.commit.enter(task);
@@ -247,7 +278,11 @@ impl Journal for LoggedJournal {
     }
 
     fn own_counts(&self) -> Vec<(&'static str, u64)> {
-        self.log.counts()
+        let mut counts = self.log.counts();
+        if self.tracker.is_some() {
+            counts.extend(locked(&self.fast_counts).events());
+        }
+        counts
     }
 
     fn joins(&self, handle: &Handle<'_>, block: u64, content: Content) {
@@ -275,6 +310,9 @@ impl Journal for LoggedJournal {
     }
 
     fn leaves(&self, handle: &mut Handle<'_>) {
+        if let Some(tracker) = self.tracker.as_ref().filter(|_| !handle.is_tracked()) {
+            tracker.exclude(Reason::Other);
+        }
         locked(&self.running).promised -= handle.promised();
         handle.task.spend(Step::LineShared, 2);
     }

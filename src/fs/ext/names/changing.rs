@@ -6,7 +6,7 @@ use crate::fs::ext::error::damaged;
 use crate::fs::ext::files::node::File;
 use crate::fs::ext::format::bytes::put32;
 use crate::fs::ext::format::{entries, index};
-use crate::fs::ext::journal::Handle;
+use crate::fs::ext::journal::{Handle, Reason};
 use crate::fs::volume::{FileKind, VolumeError};
 use crate::label::Content;
 
@@ -43,6 +43,9 @@ impl Ext {
     /// Adds a block to a directory, and says its number and its place. The caller fills it.
     pub fn add_directory_block(&self, handle: &Handle<'_>, directory: &mut File) -> Result<(u64, u64), VolumeError> {
         let number = self.directory_blocks(directory);
+        if number > 0 {
+            handle.tracker().into_iter().for_each(|tracker| tracker.exclude(Reason::GrownDirectory));
+        }
         let goal = self.goal(handle.task, directory, number)?;
         let run = self.take_blocks(handle, goal, 1)?;
         let place = run.start;

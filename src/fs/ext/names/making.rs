@@ -7,9 +7,10 @@ use crate::fs::ext::Ext;
 use crate::fs::ext::files::node::{File, Node, inode_of, number_of};
 use crate::fs::ext::files::placing::MAP_BLOCKS;
 use crate::fs::ext::format::extents;
+use crate::fs::ext::format::fast_commit::{Change, NameChange};
 use crate::fs::ext::format::features::DIR_NLINK;
 use crate::fs::ext::format::inode::{Inode, MAP_BYTES, Stamp, flag};
-use crate::fs::ext::journal::Handle;
+use crate::fs::ext::journal::{Handle, Reason};
 use crate::fs::volume::{
     Attributes, ExtendedChange, FileKind, Found, Hold, InodeNumber, LONGEST_TARGET, MOST_LINKS, Name, NameRule,
     NewFile, NewFileRule, Timestamp, VolumeError, check_name, check_removed_name,
@@ -128,6 +129,11 @@ impl Ext {
             directory.was_written(self.wall(task.now()));
             self.store_inode(&handle, directory, true)
         })?;
+        handle.tracked(|tracker| match new.kind {
+            FileKind::Directory => tracker.exclude(Reason::Directory),
+            _ if !new.attributes.is_empty() => tracker.exclude(Reason::Attributes),
+            _ => tracker.name(Change::Create(name_change(parent.number, name, file.number))),
+        });
         let made = file.attributes(self.shape.block_bytes);
         let number = file.number;
         self.nodes.add(file);
@@ -227,6 +233,7 @@ impl Ext {
             file.was_changed(now);
             self.store_inode(&handle, file, true)
         })?;
+        handle.tracked(|tracker| tracker.name(Change::Link(name_change(parent.number, name, node.number))));
         if hold == Hold::Yes {
             self.nodes.hold(node.number);
         }
@@ -290,6 +297,10 @@ impl Ext {
         }
         let now = self.wall(task.now());
         let handle = self.begin(task, NAME_BLOCKS)?;
+        handle.tracked(|tracker| match is_directory {
+            true => tracker.exclude(Reason::Directory),
+            false => tracker.name(Change::Unlink(name_change(parent.number, name, node.number))),
+        });
         self.changing(|| {
             let directory = gates.get_mut(parent.number);
             self.remove_name(&handle, directory, &found)?;
@@ -303,7 +314,7 @@ impl Ext {
         self.free_if_gone(task, gates.get_mut(node.number))
     }
 
-    /// A file has lost a name; without one it is an orphan.
+    /// A file has lost a name, which the tracker knows already; without one it is an orphan.
     pub fn lose_name(&self, handle: &Handle<'_>, file: &mut File, now: Timestamp) -> Result<(), VolumeError> {
         let is_directory = file.kind() == FileKind::Directory;
         let links = if is_directory { 0 } else { file.inode.links().saturating_sub(1) };
@@ -311,9 +322,15 @@ impl Ext {
         file.was_changed(now);
         if links == 0 {
             self.add_orphan(handle, file)?;
+            handle.tracker().into_iter().for_each(|tracker| tracker.loses_names(file.number));
         }
         self.store_inode(handle, file, true)
     }
+}
+
+/// A change of a name, as a fast commit tells it.
+pub fn name_change(directory: u32, name: &[u8], inode: u32) -> NameChange {
+    NameChange { directory, inode, name: name.to_vec() }
 }
 
 /// Gives an inode an empty tree of extents.

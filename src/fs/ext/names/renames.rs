@@ -6,14 +6,15 @@
 
 use super::changing::{NAME_BLOCKS, NEW_BLOCKS};
 use super::gates::{Gates, Seen};
-use super::making::dots;
+use super::making::{dots, name_change};
 use crate::fs::ext::Ext;
 use crate::fs::ext::error::damaged;
 use crate::fs::ext::files::node::{File, Node, inode_of, number_of};
 use crate::fs::ext::files::placing::MAP_BLOCKS;
+use crate::fs::ext::format::fast_commit::Change;
 use crate::fs::ext::format::inode::{Inode, Stamp};
 use crate::fs::ext::format::shape::ROOT;
-use crate::fs::ext::journal::Handle;
+use crate::fs::ext::journal::{Handle, Reason};
 use crate::fs::volume::{FileKind, Found, IfExists, Name, RenameRule, Renaming, Timestamp, VolumeError, check_name};
 use crate::task::Task;
 use std::sync::Arc;
@@ -221,6 +222,18 @@ impl Ext {
             Some(owner) => Some((self.take_inode(&handle, from.directory, false)?, owner)),
             None => None,
         };
+        let there = to.file.map(|(number, _)| number);
+        handle.tracked(|tracker| match whiteout {
+            Some(_) => tracker.exclude(Reason::Whiteout),
+            None if file.1 == FileKind::Directory => tracker.exclude(Reason::Directory),
+            None => {
+                let change = |side: Side, inode| name_change(side.directory, side.name, inode);
+                there.into_iter().for_each(|there| tracker.name(Change::Unlink(change(to, there))));
+                // Before its old name goes: a file without a name is freed.
+                tracker.name(Change::Link(change(to, file.0)));
+                tracker.name(Change::Unlink(change(from, file.0)));
+            }
+        });
         self.changing(|| {
             match to.file {
                 Some((there, kind)) => {
@@ -304,6 +317,7 @@ impl Ext {
         let (file, there) = (from.file.expect("it was found"), to.file.expect("it was found"));
         let now = self.wall(task.now());
         let handle = self.begin(task, RENAME_BLOCKS)?;
+        handle.tracked(|tracker| tracker.exclude(Reason::Exchange));
         self.changing(|| {
             self.rename_entry(task, &handle, gates.get(from.directory), from.name, there)?;
             self.rename_entry(task, &handle, gates.get(to.directory), to.name, file)?;

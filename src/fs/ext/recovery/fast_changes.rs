@@ -5,6 +5,7 @@
 
 use crate::fs::ext::Ext;
 use crate::fs::ext::error::damaged;
+use crate::fs::ext::fast_tags::{CLOCK_SECONDS, MADE_AT};
 use crate::fs::ext::files::node::File;
 use crate::fs::ext::format::bytes::le16;
 use crate::fs::ext::format::extents::Extent;
@@ -19,13 +20,10 @@ use crate::task::Task;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-/// The longest an inode's clock may be behind the time at which the volume was made, in seconds: clocks are set.
-const CLOCK_SECONDS: i64 = 86_400;
 /// Bytes of an inode before its map, and the place of what follows it.
 const BEFORE_MAP: usize = MAP;
 const BEHIND_MAP: usize = MAP + MAP_BYTES;
 const OLD_BYTES: usize = 128;
-const MADE_AT: usize = 264;
 
 /// A replay of fast commits.
 pub struct FastReplay<'r> {

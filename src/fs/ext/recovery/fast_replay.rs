@@ -165,6 +165,8 @@ impl FastTransaction {
     /// Makes it durable, at this time on the wall clock, and answers the number of the next one. The log's other blocks
     /// are home and durable.
     pub fn store(mut self, task: &Task<'_>, at_ns: i64) -> Result<TransactionId, VolumeError> {
+        // Its records may lie where those before it do, which would look damaged: then fast commits do not count.
+        self.log.begin_anew(task, self.transaction.id)?;
         self.log.store(task, &mut self.transaction, at_ns)?;
         Ok(self.transaction.id.next())
     }

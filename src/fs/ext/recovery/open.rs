@@ -21,7 +21,7 @@ use crate::fs::ext::error::{OpenExtError, damaged};
 use crate::fs::ext::files::node::Nodes;
 use crate::fs::ext::files::orphans::{Head, Orphans};
 use crate::fs::ext::files::storing::Waiting;
-use crate::fs::ext::format::features::{HAS_JOURNAL, JOURNAL_DEV, WIDE};
+use crate::fs::ext::format::features::{FAST_COMMIT, HAS_JOURNAL, JOURNAL_DEV, WIDE};
 use crate::fs::ext::format::group::Descriptor;
 use crate::fs::ext::format::log::{LogSuperblock, feature};
 use crate::fs::ext::format::shape::Shape;
@@ -32,7 +32,8 @@ use crate::fs::ext::journal::{Jbd2, Journal, Log, LoggedJournal, RetainedLog, Tr
 use crate::fs::ext::media::{Below, Media};
 use crate::fs::ext::memory::Shares;
 use crate::fs::ext::recovery::memory::wanted_memory;
-use crate::fs::ext::{Ext, ExtSettings};
+use crate::fs::ext::settings::LEAST_LOG;
+use crate::fs::ext::{DataMode, Ext, ExtSettings};
 use crate::fs::station::{Access, Mounting};
 use crate::fs::volume::{Damage, VolumeError};
 use crate::label::{Cause, Content, Label};
@@ -65,6 +66,9 @@ impl Ext {
     ) -> Result<Ext, OpenExtError> {
         let task = Task::at(Time::ZERO);
         let mut ext = Ext::with_memory_home(&task, below, settings, mounting, access)?;
+        if ext.read_only.is_none() {
+            ext.check_fast_commits()?;
+        }
         ext.sum_groups(&task)?;
         if let Some(log) = ext.find_log(&task)? {
             let replayed = ext.replayed(&task, &log)?;
@@ -296,6 +300,41 @@ impl Ext {
         Ok(())
     }
 
+    /// Refuses fast commits that are asked for, and cannot be.
+    pub fn check_fast_commits(&self) -> Result<(), OpenExtError> {
+        let refuse = |why: &str| Err(OpenExtError::Unsupported(why.to_string()));
+        match self.settings.fast_commits {
+            Some(true) if !self.shape.features.has(FAST_COMMIT) => refuse(
+                "fast-commit=on is of volumes with the feature fast_commit, which this one has not: leave it out, or set the \
+                 feature with 'tune2fs -O fast_commit'",
+            ),
+            Some(true) if self.memory.is_some() => {
+                refuse("fast-commit=on is of a journal in blocks of a device, and this one is in memory: leave it out")
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Gives a log that is empty an area for fast commits, if the volume has the feature and the options do not say
+    /// otherwise. False if it has none: without the feature, in memory, where the bytes of files go through the journal, or if
+    /// the log is too small.
+    fn add_fast_area(&self, superblock: &mut LogSuperblock) -> Result<bool, OpenExtError> {
+        let wanted = self.settings.fast_commits;
+        let can_be = self.shape.features.has(FAST_COMMIT) && self.memory.is_none();
+        if !can_be || wanted == Some(false) || self.settings.data == DataMode::Journal {
+            return Ok(false);
+        }
+        let is_added = superblock.add_fast_area(LEAST_LOG as u32);
+        if !is_added && wanted == Some(true) {
+            let what = format!(
+                "its journal has {} blocks, and fast-commit=on needs {LEAST_LOG} beside those for fast commits: leave it out",
+                superblock.blocks()
+            );
+            return Err(OpenExtError::Unsupported(what));
+        }
+        Ok(is_added)
+    }
+
     /// Gives a log that is empty the features that this volume's has.
     pub fn adapt_log(&self, superblock: &mut LogSuperblock) {
         superblock.add_feature(feature::REVOKES);
@@ -316,6 +355,7 @@ impl Ext {
             ));
         }
         self.adapt_log(&mut superblock);
+        let has_fast_area = self.add_fast_area(&mut superblock)?;
         superblock.set_start(0, next.0);
         self.count_mount(&mut superblock);
         let most = u32::try_from(self.shares.changed_blocks(self.shape.block_bytes)).unwrap_or(u32::MAX);
@@ -349,7 +389,8 @@ impl Ext {
                 };
                 let ExtSettings { checkpointing, has_commit_thread, .. } = self.settings;
                 let below = (media, blocks);
-                Box::new(LoggedJournal::new(log, below, next, self.origin, checkpointing, has_commit_thread))
+                let journal = LoggedJournal::new(log, below, next, self.origin, checkpointing, has_commit_thread);
+                Box::new(if has_fast_area { journal.with_fast_commits() } else { journal })
             }
         };
         if journal.most_blocks() < LEAST_JOURNAL {
