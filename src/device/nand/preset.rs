@@ -7,7 +7,7 @@ use crate::expression::Choice;
 pub struct Preset {
     /// Options and values that the source gives or that follow from it.
     pub values: &'static [(&'static str, &'static str)],
-    /// The blocks that each plane has at least: a smaller drive has shorter blocks, down to [`FEWEST_PAGES`], and the same
+    /// The blocks that each plane has at least: a smaller drive has shorter blocks, down to eight pages, and the same
     /// planes, times and ratios. `None`: the block is the chip's at every size.
     pub least_blocks_per_plane: Option<u64>,
 }

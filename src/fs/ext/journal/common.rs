@@ -117,6 +117,7 @@ mod tests {
 
     /// Of two ranges with the same first block the second took the place of the first, and one within another hid its end.
     #[test]
+    #[allow(clippy::single_range_in_vec_init, reason = "lists of ranges")]
     fn blocks_that_are_kept_twice_stay_kept() {
         let media = Arc::new(Media::new(Box::new(Conventional::in_memory(64, 4096)), 4096));
         let common = Common::new(media, Arc::new(Blocks::new(None, 16)), Timestamp(0));
