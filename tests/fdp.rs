@@ -392,11 +392,11 @@ const TO_SMALL: f64 = 0.5;
 /// ones, as collection finds them.
 fn two_engines(page: &str, span: f64) -> (f64, f64) {
     let path = format!(
-        "page:export=90%,{page}/nand:size=1G,page=4K,pages-per-block=16,channels=4,timing=off,endurance=100000"
+        "page:export=90%,{page}/nand:size=256M,page=4K,pages-per-block=16,channels=4,timing=off,endurance=100000"
     );
     let exported = Path::read(&path).unwrap().drive().unwrap().exported_bytes();
-    let workload = format!("cache:small={SMALL},f={TO_SMALL},region=1M,span={span},writes=100x");
-    let half = Amount::Times(6.0);
+    let workload = format!("cache:small={SMALL},f={TO_SMALL},region=256K,span={span},writes=100x");
+    let half = Amount::Times(4.0);
     let limit = Some((half.bytes(exported) as f64 * span) as u64 / 4096);
     let options = Options { precondition: Some(half), limit, ..Options::default() };
     let result = run(&path, &workload, &options);
