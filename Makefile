@@ -142,7 +142,7 @@ bench: needs build
 	cargo bench --locked
 	scripts/bench-sweep
 	scripts/bench-serve
-	@scripts/needs fio bindfs python3
+	@scripts/needs fio python3 cc:gcc pkg-config /usr/share/doc/libfuse3-dev/examples/passthrough_ll.c:libfuse3-dev mke2fs:e2fsprogs
 	scripts/bench-mount
 
 # The page-level layer beside the bare loop: a part of docs/speed.json.

@@ -236,3 +236,50 @@ fn a_file_made_while_another_is_freed_keeps_its_bytes() {
         });
     });
 }
+
+/// `ext` knows names without the gates of their directories.
+#[test]
+fn a_name_leads_to_the_file_that_has_it_while_names_move() {
+    /// The lengths of the files that have the names, after each step of the thread that moves them.
+    const LENGTHS: [[Option<u64>; 2]; 6] = [
+        [Some(100), None],
+        [None, Some(100)],
+        [None, None],
+        [Some(200), None],
+        [Some(200), Some(300)],
+        [None, Some(200)],
+    ];
+    fn make(files: &InProcess, task: &Task<'_>, name: &str, length: usize) {
+        let file = files.create(task, name).unwrap();
+        files.write_at(task, &file, 0, &vec![1; length]).unwrap();
+        files.close(task, file).unwrap();
+    }
+    on_each_volume(schedules() * 3, |files| {
+        make(&files, &Task::at(Time::ZERO), "a", 100);
+        // Even between steps, and odd within one.
+        let step = AtomicUsize::new(0);
+        together(3, move |number| {
+            let task = Task::at(Time::ZERO);
+            if number == 0 {
+                let mut take_step = |act: &dyn Fn()| {
+                    step.fetch_add(1, SeqCst);
+                    act();
+                    step.fetch_add(1, SeqCst);
+                };
+                take_step(&|| files.rename(&task, "a", "b").unwrap());
+                take_step(&|| files.unlink(&task, "b").unwrap());
+                take_step(&|| make(&files, &task, "a", 200));
+                take_step(&|| make(&files, &task, "b", 300));
+                take_step(&|| files.rename(&task, "a", "b").unwrap());
+                return;
+            }
+            for round in 0..8 {
+                let (before, which) = (step.load(SeqCst), round % 2);
+                let found = files.length(&task, ["a", "b"][which]).ok();
+                if before.is_multiple_of(2) && before == step.load(SeqCst) {
+                    assert_eq!(found, LENGTHS[before / 2][which], "name {which} after step {}", before / 2);
+                }
+            }
+        });
+    });
+}

@@ -67,6 +67,7 @@ use journal::{Handle, Journal};
 use media::JournalMemory;
 use media::Media;
 use memory::Shares;
+use names::known::KnownNames;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
@@ -103,6 +104,8 @@ pub struct Ext {
     /// `None` if the volume can only be read.
     journal: Option<Box<dyn Journal>>,
     nodes: Nodes,
+    /// As many as inodes.
+    known_names: KnownNames,
     /// Each call is a reader of it; false once the volume is unmounted.
     mounted: SharedGate<bool>,
     /// Why it can only be read.

@@ -94,14 +94,40 @@ impl Ext {
         if file.is_freed { Err(VolumeError::NotFound) } else { look(&file) }
     }
 
+    /// Looks up a name that is known, without the directory's gate; `None` if it has to be looked up in the directory.
+    fn look_up_known(
+        &self,
+        task: &Task<'_>,
+        directory: u32,
+        name: &[u8],
+        hold: Hold,
+    ) -> Result<Option<Attributes>, VolumeError> {
+        let Some(number) = self.known_names.get(directory, name) else { return Ok(None) };
+        // The inode may be freed or another file's by now.
+        let node = match self.node(task, number) {
+            Ok(node) => node,
+            Err(VolumeError::NotFound) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let file = node.gate.read(task);
+        match self.known_names.get(directory, name) {
+            Some(still) if still == number => self.tell(&file, hold).map(Some),
+            _ => Ok(None),
+        }
+    }
+
     /// What is known of an inode that a directory names, whose gate the task is in; it is held if `hold` says so.
     fn held(&self, task: &Task<'_>, node: &Arc<Node>, hold: Hold) -> Result<Attributes, VolumeError> {
-        let file = node.gate.read(task);
+        self.tell(&node.gate.read(task), hold)
+    }
+
+    /// What is known of a file whose gate the task is in.
+    fn tell(&self, file: &File, hold: Hold) -> Result<Attributes, VolumeError> {
         if file.is_freed {
             return Err(VolumeError::NotFound);
         }
-        if hold == Hold::Yes && number_of(node.number) != InodeNumber::ROOT {
-            self.nodes.hold(node.number);
+        if hold == Hold::Yes && number_of(file.number) != InodeNumber::ROOT {
+            self.nodes.hold(file.number);
         }
         Ok(file.attributes(self.shape.block_bytes))
     }
@@ -188,7 +214,11 @@ fn told(taken: &Taken) -> DirectoryEntry<'_> {
 impl Volume for Ext {
     fn lookup(&self, call: &Call, (directory, name): Name, hold: Hold) -> Result<Attributes, VolumeError> {
         self.turn(call, steps::LOOKUP, |task| {
-            let directory = self.node(task, inode_of(directory)?)?;
+            let directory = inode_of(directory)?;
+            if let Some(known) = self.look_up_known(task, directory, name, hold)? {
+                return Ok(known);
+            }
+            let directory = self.node(task, directory)?;
             let file = directory.gate.read(task);
             file.check_directory()?;
             if name.len() > LONGEST_NAME {
@@ -201,6 +231,8 @@ impl Volume for Ext {
             if name == b".." {
                 // Its gate comes before this one.
                 drop(file);
+            } else {
+                self.known_names.note(directory.number, name, number);
             }
             self.held(task, &self.node(task, number)?, hold)
         })

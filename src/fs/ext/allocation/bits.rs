@@ -8,20 +8,23 @@ pub fn is_set(bits: &[u8], at: u32) -> bool {
 
 /// Sets a range of bits, or clears it.
 pub fn put(bits: &mut [u8], range: Range<u32>, is_used: bool) {
-    let mut at = range.start;
-    while at < range.end {
-        if at.is_multiple_of(8) && range.end - at >= 8 {
-            bits[at as usize / 8] = if is_used { 0xFF } else { 0 };
-            at += 8;
-            continue;
-        }
-        let mask = 1 << (at % 8);
-        match is_used {
-            true => bits[at as usize / 8] |= mask,
-            false => bits[at as usize / 8] &= !mask,
-        }
-        at += 1;
+    if range.is_empty() {
+        return;
     }
+    let (first, last) = (range.start as usize / 8, range.end as usize / 8);
+    let (from, below) = (0xFF_u8 << (range.start % 8), !(0xFF_u8 << (range.end % 8)));
+    let mut put_some = |byte: usize, mask: u8| match is_used {
+        true => bits[byte] |= mask,
+        false => bits[byte] &= !mask,
+    };
+    if first == last {
+        return put_some(first, from & below);
+    }
+    put_some(first, from);
+    if below != 0 {
+        put_some(last, below);
+    }
+    bits[first + 1..last].fill(if is_used { 0xFF } else { 0 });
 }
 
 /// The first bit from `from` to `end` that is clear, or set.
@@ -89,6 +92,20 @@ pub fn find_run(bits: &[u8], from: u32, end: u32, count: u32) -> Option<Range<u3
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_range_of_bits_is_put_and_no_other_bit() {
+        for (start, end) in (0..=40).flat_map(|start| (start..=40).map(move |end| (start, end))) {
+            for is_used in [true, false] {
+                let mut bits = if is_used { [0; 5] } else { [0xFF; 5] };
+                put(&mut bits, start..end, is_used);
+                assert!(
+                    (0..40).all(|at| (is_set(&bits, at) == is_used) == (start..end).contains(&at)),
+                    "{start}..{end}"
+                );
+            }
+        }
+    }
 
     #[test]
     fn a_run_is_the_first_that_is_long_enough_or_the_longest() {

@@ -165,11 +165,43 @@ impl Ext {
         let mut bits = self.block_bitmap(task, group, &descriptor)?.to_vec();
         let first = self.shape.group_start(group);
         let blocks = first..first + self.shape.blocks_of_group(group);
-        let withheld = self.journal()?.common().withheld(blocks.clone());
-        for range in withheld.into_iter().chain(self.windows.of_others(owner, &blocks)) {
+        for range in self.unusable(owner, blocks)? {
             bits::put(&mut bits, (range.start - first) as u32..(range.end - first) as u32, true);
         }
         Ok(Some(bits))
+    }
+
+    /// The parts of a range of blocks that the file `owner` may not use, although they are free.
+    fn unusable(
+        &self,
+        owner: u32,
+        blocks: Range<u64>,
+    ) -> Result<impl Iterator<Item = Range<u64>> + use<>, VolumeError> {
+        let withheld = self.journal()?.common().withheld(blocks.clone());
+        Ok(withheld.into_iter().chain(self.windows.of_others(owner, &blocks)))
+    }
+
+    /// The run of at most `count` blocks of a group, which ends at `end`, that begins where the search says: `None` if that block
+    /// cannot be used.
+    fn usable_run_at(
+        &self,
+        task: &Task<'_>,
+        group: u32,
+        search: Search,
+        end: u32,
+        count: u32,
+    ) -> Result<Option<Range<u32>>, VolumeError> {
+        let descriptor = self.descriptor(task, group)?;
+        if descriptor.free_blocks == 0 {
+            return Ok(None);
+        }
+        let bits = self.block_bitmap(task, group, &descriptor)?;
+        let Some(mut run) = bits::run_at(&bits, search.at, end, count) else { return Ok(None) };
+        let first = self.shape.group_start(group);
+        for range in self.unusable(search.owner, first + u64::from(run.start)..first + u64::from(run.end))? {
+            run.end = run.end.min((range.start - first) as u32);
+        }
+        Ok(Some(run).filter(|run| !run.is_empty()))
     }
 
     fn longest_run(&self, task: &Task<'_>, group: u32, owner: u32, count: u32) -> Result<u32, VolumeError> {
@@ -192,10 +224,11 @@ impl Ext {
     ) -> Result<Option<Range<u64>>, VolumeError> {
         let _alone = self.group_gate(group).enter(task);
         let end = self.shape.blocks_of_group(group) as u32;
-        let Some(usable) = self.usable_bits(task, group, search.owner)? else { return Ok(None) };
         let found = match search.is_direct {
-            true => bits::run_at(&usable, search.at, end, count),
-            false => bits::find_run(&usable, search.at.min(end), end, count.max(least)),
+            true => self.usable_run_at(task, group, search, end, count)?,
+            false => self
+                .usable_bits(task, group, search.owner)?
+                .and_then(|bits| bits::find_run(&bits, search.at.min(end), end, count.max(least))),
         };
         let Some(run) = found.filter(|run| run.end - run.start >= least) else {
             return Ok(None);

@@ -17,8 +17,8 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Bytes of an inode in memory: the node, the inode, their entries in tables, and the first pages that wait.
-pub const NODE_BYTES: u64 = size_of::<Node>() as u64 + 256 + 11 * size_of::<(u64, Page)>() as u64 + 96;
+/// Bytes of an inode in memory: the node, the inode, their entries in tables, a name, and the first pages that wait.
+pub const NODE_BYTES: u64 = size_of::<Node>() as u64 + 256 + 11 * size_of::<(u64, Page)>() as u64 + 192;
 
 /// The inode of a volume's number: the root has 1 there, and 2 here.
 pub fn inode_of(number: InodeNumber) -> Result<u32, VolumeError> {

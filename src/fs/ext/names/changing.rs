@@ -104,7 +104,9 @@ impl Ext {
     }
 
     /// Takes a name out of a directory.
+    /// The task is alone behind the gate of the file that loses it.
     pub fn remove_name(&self, handle: &Handle<'_>, directory: &File, found: &FoundName) -> Result<(), VolumeError> {
+        self.known_names.forget(directory.number, found.entry.name(&found.block.bytes));
         let mut bytes = found.block.bytes.to_vec();
         let what = || format!("block {} of {}", found.block.number, Ext::directory_name(directory.number));
         entries::remove(&mut bytes, self.shape.has_checksums(), found.entry.at).map_err(|why| damaged(what(), why))?;
@@ -112,8 +114,9 @@ impl Ext {
         Ok(())
     }
 
-    /// Gives a name to another inode.
+    /// Gives a name to another inode. The task is alone behind the gate of the file that loses it.
     pub fn set_name(&self, handle: &Handle<'_>, directory: &File, found: &FoundName, (inode, kind): (u32, FileKind)) {
+        self.known_names.forget(directory.number, found.entry.name(&found.block.bytes));
         let mut bytes = found.block.bytes.to_vec();
         put32(&mut bytes, found.entry.at, inode);
         bytes[found.entry.at + 7] = self.entry_kind(kind);

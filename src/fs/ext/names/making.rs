@@ -140,6 +140,7 @@ impl Ext {
         if hold == Hold::Yes {
             self.nodes.hold(number);
         }
+        self.known_names.note(parent.number, name, number);
         // The handle ends behind no gate: a journal may store its changes then, and others need not wait for that.
         gates.leave(parent.number);
         drop((handle, promise));

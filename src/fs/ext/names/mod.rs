@@ -8,6 +8,7 @@
 //! | `changing` | names put into a directory, and taken out |
 //! | `index_growth` | an index that grows |
 //! | `gates` | the files of a call, behind their gates |
+//! | `known` | names that were found lately |
 //! | `making` | files made, linked, unlinked |
 //! | `renames` | names moved |
 
@@ -16,6 +17,7 @@ pub mod changing;
 pub mod gates;
 pub mod hashed;
 pub mod index_growth;
+pub mod known;
 pub mod listing;
 pub mod making;
 pub mod renames;

@@ -31,6 +31,7 @@ use crate::fs::ext::inspect::uuid;
 use crate::fs::ext::journal::{Jbd2, Journal, Log, LoggedJournal, RetainedLog, TransactionId};
 use crate::fs::ext::media::{Below, Media};
 use crate::fs::ext::memory::Shares;
+use crate::fs::ext::names::known::KnownNames;
 use crate::fs::ext::recovery::memory::wanted_memory;
 use crate::fs::ext::settings::LEAST_LOG;
 use crate::fs::ext::{DataMode, Ext, ExtSettings};
@@ -167,6 +168,7 @@ impl Ext {
             generations: AtomicU64::new(mounting.seed),
             journal: None,
             nodes: Nodes::new(shares.inode_count()),
+            known_names: KnownNames::new(shares.inode_count()),
             mounted: SharedGate::new("mounted", true),
             read_only: None,
             damage: Vec::new(),
