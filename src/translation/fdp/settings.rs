@@ -64,7 +64,7 @@ impl FdpSettings {
     pub fn read(term: &Term, geometry: &Geometry) -> Result<FdpSettings, ExpressionError> {
         let mut settings = term.settle(&KIND)?;
         settings.set_default("streams", "hint");
-        for (option, remedy) in OF_BLOCKS.into_iter().filter(|(option, _)| settings.is_given(option)) {
+        if let Some((option, remedy)) = OF_BLOCKS.into_iter().find(|(option, _)| settings.is_given(option)) {
             let message = format!("{option} has no effect on reclaim units (fdp)");
             return Err(settings.error(option, message, remedy.to_string()));
         }

@@ -274,7 +274,7 @@ mod tests {
     fn every_block_of_a_whole_row_is_in_one_unit_of_the_group_of_its_plane() {
         for groups in [1, 2, 4] {
             let units = Units::new(&geometry(), groups, true);
-            let mut seen = vec![0; 17];
+            let mut seen = [0; 17];
             for unit in units.all() {
                 for block in units.blocks_of(unit) {
                     assert_eq!(units.unit_of(block), unit);
