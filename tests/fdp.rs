@@ -97,7 +97,7 @@ fn collected(isolation: &str) -> FdpLayer<Untimed> {
     }
     for round in 0..40 * pages {
         // Odd pages of both halves.
-        let page = round * 7919 % pages | 1;
+        let page = (round * 7919 % pages) | 1;
         write(&mut layer, page..page + 1, if page < pages / 2 { 1 } else { 2 });
     }
     layer

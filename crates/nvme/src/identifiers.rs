@@ -49,7 +49,7 @@ impl Shape {
 
     /// The identifier of this number, for the host.
     pub fn identifier(self, number: u32) -> u16 {
-        (((number / self.handles) << (16 - self.group_bits())) | number % self.handles) as u16
+        (((number / self.handles) << (16 - self.group_bits())) | (number % self.handles)) as u16
     }
 
     /// The number of identifiers.
