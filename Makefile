@@ -111,10 +111,10 @@ demo:
 	@echo "the program is built first, in some four minutes on two idle cores the first time; the runs take less than a minute"
 	cargo build --release --locked -p flashpath-cli
 	@mkdir -p demo
-	$(FLASHPATH) run traces/fb_varmail_ext4.csv.zst --fill --repeat 4 \
-	    --on page:op=7%/nand:size=4G,channels=4,dies=2 \
-	    --on page:op=7%,streams=content/nand:size=4G,channels=4,dies=2 \
-	    --on page:op=28%,streams=content/nand:size=4608M,channels=4,dies=2 \
+	$(FLASHPATH) run traces/fb_varmail_ext4.csv.zst --fill --repeat 6 \
+	    --on page:op=28%,buffer=8M,pace=4/nand:preset=enterprise-tlc,size=5G,suspend=both \
+	    --on page:op=28%,buffer=8M,pace=4,streams=content/nand:preset=enterprise-tlc,size=5G,suspend=both \
+	    --on page:op=60%,buffer=8M,pace=4/nand:preset=enterprise-tlc,size=6400M,suspend=both \
 	    --report demo/report.html --json demo/result.json
 	@echo "open demo/report.html in a browser; demo/result.json holds the numbers"
 
