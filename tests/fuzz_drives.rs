@@ -195,3 +195,37 @@ fn drives_that_once_stalled_continue() {
         assert!(check_drive(path, work, seed), "{path}");
     }
 }
+
+const OF_FDP: [&str; 10] = [
+    "fdp=1",
+    "fdp=2,reserve=1",
+    "fdp=3,fdp-persistent=1,fdp-default=2",
+    "fdp=2,fdp-isolation=persistent,victim=fifo",
+    "fdp=4,streams=content,wear=none",
+    "fdp=1,fdp-groups=2,reserve=1",
+    "fdp=2,fdp-groups=2,victim=cost-benefit",
+    "fdp=2,fdp-groups=3,fdp-persistent=0",
+    "fdp=5,victim=d-choices,d=2,background=30%",
+    "fdp=2,streams=none,victim=random",
+];
+
+/// The drives of the others, with reclaim units.
+#[test]
+fn drives_with_reclaim_units_lose_no_data_and_fail_only_when_worn_out() {
+    let mut random = Random::new(4, "fdp");
+    let mut run = 0;
+    let work = [&WORK[..], &["cache:small=30%,region=32K", "cache:small=5%,region=1M,discards=5%,reads=10%"]].concat();
+    for seed in 0..DRIVES {
+        let drive = if random.below(2) == 0 { drive("fast", &mut random) } else { drive_of_units("fast", &mut random) };
+        // Its own options are those of fast: the share, a buffer and the flash stay.
+        let (term, nand) = drive.split_once('/').unwrap();
+        let kept: Vec<&str> = term
+            .split([':', ','])
+            .filter(|option| ["op=", "export=", "buffer"].iter().any(|kept| option.starts_with(kept)))
+            .collect();
+        let path = format!("page:{},{}/{nand}", kept.join(","), pick(&mut random, &OF_FDP));
+        run += u64::from(check_drive(&path, pick(&mut random, &work), seed));
+    }
+    println!("fdp: {run} of {DRIVES} drives could be made");
+    assert!(run > DRIVES / 10, "of {DRIVES} drives with units, {run} could be made");
+}

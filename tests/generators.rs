@@ -235,3 +235,20 @@ fn the_first_operations_of_a_seed_never_change() {
     assert_eq!(first("normal"), [188095, 135726, 130533, 154597]);
     assert_eq!(first("hotcold"), [231907, 33698, 5706, 28891]);
 }
+
+#[test]
+fn a_cache_writes_regions_whole_the_oldest_first_and_buckets_between_them() {
+    let all = operations("cache:small=25%,f=40%,region=64K,writes=64M", 4 * MIB, 1);
+    let (buckets, of_region): (Vec<_>, Vec<_>) = (0..).zip(&all).partition(|(_, one)| one.stream == 1);
+    assert!((buckets.len() as f64 / all.len() as f64 - 0.4).abs() < 0.02, "{} of {}", buckets.len(), all.len());
+    assert!(buckets.iter().all(|(_, one)| one.offset_bytes < MIB));
+    assert!(of_region.iter().all(|(_, one)| one.stream == 2));
+    // 48 regions of 16 places, one after the other and each without a bucket in between.
+    for (number, (at, one)) in of_region.iter().enumerate() {
+        assert_eq!(one.offset_bytes, MIB + number as u64 * 4096 % (3 * MIB));
+        let (before, _) = of_region[number - number % 16];
+        assert_eq!(at - before, number % 16, "region {}", number / 16);
+    }
+    let filled = workload("cache:small=25%", 4 * MIB, 1).unwrap();
+    assert_eq!([0, MIB - 1, MIB, 4 * MIB - 1].map(|offset| filled.stream_at(offset)), [1, 1, 2, 2]);
+}

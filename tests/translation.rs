@@ -10,6 +10,7 @@ use flashpath::run::{DriveSettings, Path};
 use flashpath::time::Time;
 use flashpath::translation::dftl::DftlSettings;
 use flashpath::translation::fast::FastSettings;
+use flashpath::translation::fdp::FdpSettings;
 use flashpath::translation::page_level::PageSettings;
 use flashpath::translation::superblock::SuperblockSettings;
 use flashpath::translation::{BufferCounts, Buffered, FlashLayer, PageWrite, Translation};
@@ -293,6 +294,7 @@ fn with_seed(path: &str, seed: u64) {
     let path = Path::read(path).unwrap();
     let drive = path.drive().unwrap();
     let is_known = with_layer::<PageSettings>(drive, seed)
+        || with_layer::<FdpSettings>(drive, seed)
         || with_layer::<DftlSettings>(drive, seed)
         || with_layer::<FastSettings>(drive, seed)
         || with_layer::<SuperblockSettings>(drive, seed);
@@ -348,6 +350,32 @@ fn the_page_level_layer_returns_the_newest_write_whatever_its_options() {
         if !option.contains("streams") {
             let option = option.split_once(',').unwrap().1;
             with_drive(&format!("page:export=60%,reserve=1,{option}/nand:{}", SHAPES[1]), seed);
+        }
+    }
+}
+
+#[test]
+fn reclaim_units_return_the_newest_write_whatever_their_handles_and_groups() {
+    for (seed, option) in (1..).zip([
+        "fdp=1",
+        "fdp=1,reserve=1,streams=none",
+        "fdp=2,victim=fifo",
+        "fdp=3,fdp-default=2,victim=random,reserve=1",
+        "fdp=4,streams=content,fdp-persistent=1+3",
+        "fdp=6,victim=cost-benefit",
+        "fdp=2,fdp-isolation=persistent,victim=d-choices,reserve=1",
+    ]) {
+        with_drive(&format!("page:export=40%,{option}/nand:{}", SHAPES[0]), seed);
+        with_drive(&format!("page:export=30%,{option}/nand:{}", SHAPES[1].replace("4M", "12M")), seed);
+        for groups in [2, 4, 8] {
+            let shape = SHAPES[1].replace("4M", "16M");
+            with_drive(&format!("page:export=25%,fdp-groups={groups},{option}/nand:{shape}"), seed);
+        }
+        for shape in IN_UNITS {
+            let shape = shape.replace("=48M", "=64M");
+            for buffer in ["", ",buffer=128K", ",buffer=128K,buffer-policy=volatile"] {
+                with_drive(&format!("page:export=20%,{option}{buffer}/nand:{shape}"), seed);
+            }
         }
     }
 }
@@ -493,6 +521,8 @@ fn a_tight_drive_with_many_open_blocks_still_finds_room() {
         for layer in [
             "page:export=99%,streams=content",
             "page:export=99%,pace=1",
+            "page:export=99%,fdp=2,fdp-persistent=1",
+            "page:export=99%,fdp=1,fdp-groups=4,reserve=1",
             "dftl:export=99%,table=10,pace=3",
             "dftl:export=99%,table=10",
             "superblock:export=99%,blocks=2",

@@ -1,6 +1,7 @@
 //! The counts of a device, for the ledger.
 
 use super::Warnings;
+use super::placement::PlacementAccount;
 use super::unit_map::UnitMap;
 use crate::expression::Kind;
 use crate::label::Tally;
@@ -42,6 +43,8 @@ pub struct Account {
     pub write_requests: Option<WriteRequests>,
     /// The counts of a drive that is the whole path.
     pub drive: Option<DriveAccount>,
+    /// The placement of a drive by the host's hints, if it has one.
+    pub placement: Option<Box<PlacementAccount>>,
     /// The state of each of its erase blocks, zones or segments, if it has any.
     pub map: Option<UnitMap>,
     /// The stations below it.
@@ -81,6 +84,10 @@ impl Account {
             chosen: self.chosen.clone(),
             warnings: self.warnings.clone(),
             map: self.map.clone(),
+            placement: match (&self.placement, &earlier.placement) {
+                (Some(now), Some(then)) => Some(Box::new(now.since(then))),
+                _ => None,
+            },
             flash,
             cover: self.cover.zip(earlier.cover).map(|(now, then)| now.since(then)),
             write_requests: self.write_requests.zip(earlier.write_requests).map(|(now, then)| now.since(then)),

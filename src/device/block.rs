@@ -4,7 +4,7 @@
 //! [`BlockDevice::block_width`] is the number of bytes of a buffer for one block. The same code passes both; a
 //! simulated terabyte costs four bytes a block, and every read can still be verified.
 
-use super::{Account, DeviceError, Lba};
+use super::{Account, DeviceError, Lba, Placement};
 use crate::label::Label;
 use crate::time::Time;
 use crate::units::BLOCK_BYTES;
@@ -50,6 +50,12 @@ pub trait BlockDevice: Abilities + Send + Sync {
 
     /// Writes the blocks from `first` on, all with one label.
     fn write(&self, first: Lba, buffer: &[u8], label: Label, at: Time) -> Result<Time, DeviceError>;
+
+    /// Writes with the host's placement hint ([`Placement`]). A station that passes a write on at once passes its hint on;
+    /// one that writes later, or elsewhere, drops it: then this is [`BlockDevice::write`], the default.
+    fn write_placed(&self, first: Lba, buffer: &[u8], label: Label, _hint: u8, at: Time) -> Result<Time, DeviceError> {
+        self.write(first, buffer, label, at)
+    }
 
     /// Discards `blocks` blocks. They read as zeros from then on.
     fn discard(&self, first: Lba, blocks: u64, at: Time) -> Result<Time, DeviceError>;
@@ -111,6 +117,11 @@ pub trait Abilities {
         self.wrapped().map_or(Ok(()), |device| device.set_journal(journal))
     }
 
+    /// The placement of writes by hints, if there is one. A station that drops hints has none. Default: none.
+    fn placement(&self) -> Option<&dyn Placement> {
+        self.wrapped().and_then(|device| device.placement())
+    }
+
     /// Removes state from the media that only this program understands, and makes that durable; everything else is
     /// flushed already. Default: nothing to do.
     fn make_portable(&self, at: Time) -> Result<Time, DeviceError> {
@@ -151,6 +162,10 @@ impl BlockDevice for Box<dyn BlockDevice> {
 
     fn write(&self, first: Lba, buffer: &[u8], label: Label, at: Time) -> Result<Time, DeviceError> {
         (**self).write(first, buffer, label, at)
+    }
+
+    fn write_placed(&self, first: Lba, buffer: &[u8], label: Label, hint: u8, at: Time) -> Result<Time, DeviceError> {
+        (**self).write_placed(first, buffer, label, hint, at)
     }
 
     fn discard(&self, first: Lba, blocks: u64, at: Time) -> Result<Time, DeviceError> {

@@ -38,6 +38,7 @@ mod memory;
 pub(crate) mod monitor;
 pub mod nand;
 pub mod nvm;
+mod placement;
 pub mod station;
 mod store;
 mod unit_map;
@@ -59,6 +60,10 @@ pub use lba::Lba;
 pub use medium::Medium;
 pub use memory::{LINE_BYTES, Nvm, Survival};
 pub use monitor::OwnMonitor;
+pub use placement::{
+    HandleAccount, Isolation, MOST_EVENTS, MOST_IDENTIFIERS, NO_HINT, Placement, PlacementAccount, PlacementEvent,
+    PlacementEventKind,
+};
 pub(crate) use store::Memory;
 pub use store::{Disk, FileDisk, ImageError};
 pub use unit_map::UnitMap;

@@ -221,6 +221,41 @@ pub struct TranslationResult {
     pub mapping_reads: u64,
     /// The layer's other counts, by name: merges by kind, hits and misses of a table.
     pub events: BTreeMap<String, u64>,
+    /// The placement of a drive with reclaim units.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub placement: Option<PlacementResult>,
+}
+
+/// Flexible data placement: the statistics of a drive, and its handles.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PlacementResult {
+    /// Bytes of a reclaim unit.
+    pub unit_bytes: u64,
+    /// Reclaim groups.
+    pub groups: u32,
+    /// Bytes that the host wrote.
+    pub host_bytes: u64,
+    /// Bytes that the flash programmed.
+    pub media_bytes: u64,
+    /// Bytes that the flash erased.
+    pub erased_bytes: u64,
+    /// Bytes that were copied out of units with copies of several handles.
+    pub shared_copied_bytes: u64,
+    /// The handles, by number.
+    pub handles: Vec<HandleResult>,
+}
+
+/// A reclaim unit handle.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct HandleResult {
+    /// `initial` or `persistent`.
+    pub isolation: String,
+    /// Bytes that the host wrote to it.
+    pub host_bytes: u64,
+    /// Bytes that were copied out of its own units.
+    pub copied_bytes: u64,
+    /// The times that the host gave up its unit.
+    pub updates: u64,
 }
 
 /// Bytes stored by all media, or programmed where they are flash, over bytes the workload wrote.

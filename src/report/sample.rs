@@ -142,6 +142,7 @@ fn run(path: &str, seed: u64, stations: &[Station], latency_scale: Option<f64>) 
             station: "page".into(),
             mapping_reads: 0,
             events: std::collections::BTreeMap::new(),
+            placement: None,
         },
         write_amplification: WriteAmplification {
             total: Some(total),
@@ -212,6 +213,7 @@ pub fn without_timing(path: &str, seed: u64) -> RunResult {
         station: "dftl".into(),
         mapping_reads: 45_911_027,
         events: events.map(|(name, count)| (name.to_string(), count)).into(),
+        placement: None,
     };
     result
 }

@@ -4,7 +4,7 @@
 //! and a pair `table_hits` and `table_misses` a row with the hit rate.
 
 use super::row::{Better, Quantity, Row, make_row};
-use super::{RunResult, TranslationResult, number};
+use super::{PlacementResult, RunResult, TranslationResult, number};
 
 /// The first events, in this order; the others follow by name.
 const FIRST: [&str; 3] = ["switch_merges", "partial_merges", "full_merges"];
@@ -18,6 +18,7 @@ pub fn rows(results: &[RunResult]) -> Vec<Row> {
     for name in counted(results) {
         rows.push(row(&name.replace('_', " "), &|layer| count(layer.events.get(&name).copied())));
     }
+    rows.extend(placement(results));
     rows.push(row("map entries found in RAM", &|layer| {
         let share = hit_rate(layer)?;
         Some((number::percent(share), share))
@@ -29,6 +30,28 @@ pub fn rows(results: &[RunResult]) -> Vec<Row> {
         let bytes = result.flash.mapping_ram_bytes? as f64;
         Some((number::bytes(bytes), bytes))
     }));
+    rows
+}
+
+/// The rows of reclaim unit handles: for each, the bytes that hosts wrote and those that were copied out of its units.
+fn placement(results: &[RunResult]) -> Vec<Row> {
+    let handles = |result: &RunResult| result.translation.placement.as_ref().map_or(0, |placed| placed.handles.len());
+    let bytes = |value: u64| Some((number::bytes(value as f64), value as f64));
+    let row = |label: String, of: &dyn Fn(&PlacementResult) -> Option<u64>| {
+        make_row(results, label, Better::Neither, &|result| bytes(of(result.translation.placement.as_ref()?)?))
+    };
+    let is_used = |number: usize| {
+        let of = |result: &RunResult| result.translation.placement.as_ref()?.handles.get(number).cloned();
+        results.iter().filter_map(of).any(|handle| handle.host_bytes > 0 || handle.copied_bytes > 0)
+    };
+    let mut rows = Vec::new();
+    for number in (0..results.iter().map(handles).max().unwrap_or(0)).filter(|number| is_used(*number)) {
+        rows.push(row(format!("handle {number} written"), &|placed| Some(placed.handles.get(number)?.host_bytes)));
+        rows.push(row(format!("handle {number} copied"), &|placed| Some(placed.handles.get(number)?.copied_bytes)));
+    }
+    if !rows.is_empty() {
+        rows.push(row("copied from units of several handles".into(), &|placed| Some(placed.shared_copied_bytes)));
+    }
     rows
 }
 
@@ -66,7 +89,7 @@ mod tests {
     fn with(path: &str, mapping_reads: u64, events: &[(&str, u64)]) -> RunResult {
         let events = events.iter().map(|(name, count)| (name.to_string(), *count)).collect();
         let mut result = sample::page_level(path, 1);
-        result.translation = TranslationResult { station: path.into(), mapping_reads, events };
+        result.translation = TranslationResult { station: path.into(), mapping_reads, events, placement: None };
         result
     }
 

@@ -1,11 +1,12 @@
 //! Ledger, wear and sums of a run, computed only from the accounts of the path's stations.
 
 use super::maps::station_map;
-use crate::device::{Account, DriveAccount, FlashAccount, PageCover, WriteRequests};
+use crate::device::{Account, DriveAccount, FlashAccount, HandleAccount, PageCover, PlacementAccount, WriteRequests};
+use crate::expression::Choice;
 use crate::label::{Cause, Content, Label, Tally};
 use crate::report::{
-    FlashResult, LedgerRow, StationMap, StationResult, SumCheck, TranslationResult, Wear, WriteRequestsResult,
-    wear_bins,
+    FlashResult, HandleResult, LedgerRow, PlacementResult, StationMap, StationResult, SumCheck, TranslationResult,
+    Wear, WriteRequestsResult, wear_bins,
 };
 use crate::units::{BLOCK_BYTES, human_size};
 use std::collections::BTreeMap;
@@ -142,6 +143,7 @@ pub fn accounted(
             station: since.station.to_string(),
             mapping_reads: since.drive.as_ref().map_or(0, |drive| drive.mapping_reads),
             events,
+            placement: nodes.iter().find_map(|node| node.account.placement.as_deref()).map(placement),
         },
         wear: wear(all, amplification),
         sums: written
@@ -152,6 +154,7 @@ pub fn accounted(
                 Some(_) => drive_sums(since, all),
             })
             .chain(nodes.iter().filter_map(buffer_sum))
+            .chain(nodes.iter().flat_map(placement_sums))
             .collect(),
         maps: nodes.iter().filter_map(|node| station_map(&node.name, node.account)).collect(),
         warnings: all.all_warnings().into_iter().chain(nodes.iter().flat_map(page_warnings)).collect(),
@@ -379,6 +382,54 @@ fn layer_sums(Node { name, account, .. }: &Node) -> Vec<SumCheck> {
         )
     });
     [host].into_iter().chain(programmed).collect()
+}
+
+/// The placement of a drive, in bytes.
+fn placement(account: &PlacementAccount) -> PlacementResult {
+    let bytes = |pages: u64| pages * account.page_bytes;
+    let handle = |handle: &HandleAccount| HandleResult {
+        isolation: handle.isolation.word().to_string(),
+        host_bytes: bytes(handle.host_pages),
+        copied_bytes: bytes(handle.copied_pages),
+        updates: handle.updates,
+    };
+    PlacementResult {
+        unit_bytes: account.unit_bytes,
+        groups: account.groups,
+        host_bytes: account.host_bytes,
+        media_bytes: account.media_bytes,
+        erased_bytes: account.erased_bytes,
+        shared_copied_bytes: bytes(account.shared_copied_pages),
+        handles: account.handles.iter().map(handle).collect(),
+    }
+}
+
+/// The sum of a placement: the handles have what the layer wrote for its host, and each copy was out of the units of one handle
+/// or of several.
+fn placement_sums(Node { name, account, .. }: &Node) -> Vec<SumCheck> {
+    // Below other stations an account is in blocks, of which a page may be a part.
+    let is_exact = |placement: &&PlacementAccount| account.drive.is_some() || placement.page_bytes >= BLOCK_BYTES;
+    let Some(placement) = account.placement.as_deref().filter(is_exact) else { return Vec::new() };
+    let in_pages = |cause: Cause| {
+        let blocks = account.sent.of_cause(cause);
+        if account.drive.is_some() { blocks } else { blocks * BLOCK_BYTES / placement.page_bytes }
+    };
+    let host: u64 = placement.handles.iter().map(|handle| handle.host_pages).sum();
+    let copied: u64 = placement.handles.iter().map(|handle| handle.copied_pages).sum();
+    vec![
+        check(
+            format!("pages that hosts wrote to the handles of {name} = pages that {name} wrote for its host"),
+            host,
+            in_pages(Cause::HostWrite),
+            true,
+        ),
+        check(
+            format!("pages that were copied out of units of one handle and of several = pages that {name} copied"),
+            copied + placement.shared_copied_pages,
+            in_pages(Cause::GarbageCollection),
+            true,
+        ),
+    ]
 }
 
 /// The sum of a write buffer: each page that it received was written, joined, dropped, or is in it.

@@ -5,7 +5,7 @@
 //! layouts again at the next flush: mkfs, a moved journal, a growing file system all end with a flush. So labels are as
 //! old as the last flush. Without a readable file system, all writes are data.
 
-use crate::device::{Abilities, Account, BlockDevice, DeviceError, Lba, blocks_in};
+use crate::device::{Abilities, Account, BlockDevice, DeviceError, Lba, NO_HINT, blocks_in};
 use crate::label::{Content, Label};
 use crate::layout::FileSystems;
 use crate::time::Time;
@@ -112,16 +112,22 @@ impl<D: BlockDevice> Labelling<D> {
     }
 
     /// Writes each run of blocks of one content with its label.
-    fn write_labelled(&self, first: Lba, buffer: &[u8], label: Label, at: Time) -> Result<Time, DeviceError> {
+    fn write_labelled(
+        &self,
+        first: Lba,
+        buffer: &[u8],
+        (label, hint): (Label, u8),
+        at: Time,
+    ) -> Result<Time, DeviceError> {
         let width = self.device.block_width();
         if label.content != Content::Data || width as u64 != BLOCK_BYTES {
-            return self.device.write(first, buffer, label, at);
+            return self.device.write_placed(first, buffer, label, hint, at);
         }
         let (mut next, mut rest, mut done) = (first, buffer, at);
         while !rest.is_empty() {
             let (content, length) = self.next_run(next, rest);
             let (run, behind) = rest.split_at(length);
-            done = done.max(self.device.write(next, run, Label { content, ..label }, at)?);
+            done = done.max(self.device.write_placed(next, run, Label { content, ..label }, hint, at)?);
             next = next + (length / width) as u64;
             rest = behind;
         }
@@ -143,7 +149,11 @@ impl<D: BlockDevice> BlockDevice for Labelling<D> {
     }
 
     fn write(&self, first: Lba, buffer: &[u8], label: Label, at: Time) -> Result<Time, DeviceError> {
-        let written = self.write_labelled(first, buffer, label, at);
+        self.write_placed(first, buffer, label, NO_HINT, at)
+    }
+
+    fn write_placed(&self, first: Lba, buffer: &[u8], label: Label, hint: u8, at: Time) -> Result<Time, DeviceError> {
+        let written = self.write_labelled(first, buffer, (label, hint), at);
         self.record_change(first, blocks_in(buffer.len(), self.device.block_width()));
         written
     }

@@ -1,7 +1,8 @@
 //! The table of stations: what each offers, what it takes below it, and how its term is read.
 
-use super::drive::{ReadLayer, read_conventional, read_layer};
+use super::drive::{AnyLayer, ReadLayer, read_conventional, read_layer};
 use crate::device::monitor::{self, MonitorSettings};
+use crate::device::nand::Geometry;
 use crate::device::station::{DeviceNode, DeviceSettings, Offer};
 use crate::device::zns::{self, ZnsSettings};
 use crate::device::{cache, conv, hold_journal, nand, nvm};
@@ -13,6 +14,7 @@ use crate::fs::station::VolumeSettings;
 use crate::fs::tree::{self, TreeSettings};
 use crate::translation::dftl::{self, DftlSettings};
 use crate::translation::fast::{self, FastSettings};
+use crate::translation::fdp::FdpSettings;
 use crate::translation::page_level::{self, PageSettings};
 use crate::translation::superblock::{self, SuperblockSettings};
 use crate::translation::{FlashLayer, zoned};
@@ -119,8 +121,13 @@ impl Station {
 
     /// A translation layer on flash.
     pub const fn layer<L: FlashLayer>(kind: &'static Kind) -> Station {
+        Station::layer_read(kind, read_layer::<L>)
+    }
+
+    /// A translation layer on flash, of which options choose one of several.
+    const fn layer_read(kind: &'static Kind, read: ReadLayer) -> Station {
         let below = one(&[Offer::Flash]);
-        Station { kind, level: "translation", offers: Offer::Blocks, below, read: Read::Layer(read_layer::<L>) }
+        Station { kind, level: "translation", offers: Offer::Blocks, below, read: Read::Layer(read) }
     }
 
     /// A file system of this program.
@@ -204,7 +211,7 @@ pub static STATIONS: &[Station] = &[
         },
         |term, below| Ok(Arc::new(zoned::station::read(term, below)?)),
     ),
-    Station::layer::<PageSettings>(&page_level::KIND),
+    Station::layer_read(&page_level::KIND, read_page),
     Station::layer::<DftlSettings>(&dftl::KIND),
     Station::layer::<FastSettings>(&fast::KIND),
     Station::layer::<SuperblockSettings>(&superblock::KIND),
@@ -218,6 +225,12 @@ pub static STATIONS: &[Station] = &[
     }),
     Station { kind: &nand::KIND, level: "media", offers: Offer::Flash, below: NOTHING, read: Read::Flash },
 ];
+
+/// Parses `page`: with fdp= it collects reclaim units, and otherwise blocks.
+fn read_page(term: &Term, geometry: &Geometry) -> Result<Arc<dyn AnyLayer>, ExpressionError> {
+    let has_units = term.options.iter().any(|(option, _)| option.text == "fdp");
+    if has_units { read_layer::<FdpSettings>(term, geometry) } else { read_layer::<PageSettings>(term, geometry) }
+}
 
 fn kernel_settings(
     term: &Term,

@@ -83,6 +83,11 @@ impl BlockDevice for Blocks {
         self.device.write(first, buffer, label, at)
     }
 
+    fn write_placed(&self, first: Lba, buffer: &[u8], label: Label, hint: u8, at: Time) -> Result<Time, DeviceError> {
+        self.requests.write(first, blocks_in(buffer.len(), self.block_width()));
+        self.device.write_placed(first, buffer, label, hint, at)
+    }
+
     fn discard(&self, first: Lba, blocks: u64, at: Time) -> Result<Time, DeviceError> {
         self.requests.end();
         self.device.discard(first, blocks, at)

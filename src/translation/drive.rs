@@ -9,7 +9,7 @@ use crate::device::UnitMap;
 use crate::device::nand::{LogicalPage, Timing};
 use crate::device::{
     Abilities, Account, BlockDevice, BufferAccount, DeviceError, DriveAccount, Extent, FlashAccount, Lba, Memory,
-    PageCover, blocks_in, check_range,
+    NO_HINT, PageCover, Placement, PlacementAccount, blocks_in, check_range,
 };
 use crate::label::{Cause, Content, Label, Tally};
 use crate::time::Time;
@@ -25,6 +25,8 @@ pub struct Drive<T> {
     name: &'static str,
     /// The name in the ledger, if the drive is one medium of several.
     medium: Option<&'static str>,
+    /// True if writes are placed by the host's identifiers.
+    is_placed: bool,
     state: Mutex<State<T>>,
 }
 
@@ -66,6 +68,7 @@ impl<T: Translation> Drive<T> {
         let page_bytes = layer.flash().geometry.page_bytes;
         assert!(blocks <= layer.exported_pages() * u64::from(page_bytes) / BLOCK_BYTES, "the layer exports that many");
         let name = layer.name();
+        let is_placed = layer.placement().is_some_and(|placement| placement.is_by_identifier);
         let state = State {
             requests: Requests::of(&layer),
             layer,
@@ -77,7 +80,7 @@ impl<T: Translation> Drive<T> {
             last_done: Time::ZERO,
             idle_until: Time::ZERO,
         };
-        Drive { blocks, width: block_width, name, medium: None, state: Mutex::new(state) }
+        Drive { blocks, width: block_width, name, medium: None, is_placed, state: Mutex::new(state) }
     }
 
     /// The same drive as one medium of several: its account lists no stations within it, and its sent blocks are those
@@ -122,10 +125,15 @@ impl<T: Translation + Send> BlockDevice for Drive<T> {
     }
 
     fn write(&self, first: Lba, buffer: &[u8], label: Label, at: Time) -> Result<Time, DeviceError> {
+        self.write_placed(first, buffer, label, NO_HINT, at)
+    }
+
+    fn write_placed(&self, first: Lba, buffer: &[u8], label: Label, hint: u8, at: Time) -> Result<Time, DeviceError> {
         let count = blocks_in(buffer.len(), self.width);
         check_range(first, count, self.blocks)?;
         let state = &mut *self.state();
-        let (range, page) = (Self::bytes_of(first, count), (label.provenance(), 0, 0));
+        let (range, page) = (Self::bytes_of(first, count), (label.provenance(), hint, 0));
+        state.layer.note_time(at);
         let issued = state.layer.timing().instant(at);
         let written = state.requests.write(&mut state.layer, range, page, issued);
         let there = written.map_err(|error| self.error(error))?;
@@ -176,7 +184,26 @@ impl<T: Translation + Send> BlockDevice for Drive<T> {
         }
         let covered = Some(in_blocks(&state.covered));
         let cover = Some(state.cover);
+        if let Some(placement) = &mut account.placement {
+            placement.host_bytes = state.cover.written_bytes;
+        }
         Account { received: state.received.clone(), covered, cover, read_blocks: state.read_blocks, ..account }
+    }
+}
+
+impl<T: Translation + Send> Placement for Drive<T> {
+    fn placement_account(&self) -> PlacementAccount {
+        let state = self.state();
+        let placement = state.layer.placement().expect("a drive without placement offers none");
+        PlacementAccount { host_bytes: state.cover.written_bytes, ..placement }
+    }
+
+    fn update_handle(&self, identifier: u8, at: Time) -> Result<Time, DeviceError> {
+        let state = &mut *self.state();
+        state.layer.note_time(at);
+        let issued = state.layer.timing().instant(at);
+        let updated = state.layer.update_handle(identifier, issued).map_err(|error| self.error(error))?;
+        Ok(state.done(updated, at))
     }
 }
 
@@ -187,6 +214,10 @@ impl<T: Translation + Send> Abilities for Drive<T> {
 
     fn is_timed(&self) -> bool {
         T::Timing::TIMED
+    }
+
+    fn placement(&self) -> Option<&dyn Placement> {
+        self.is_placed.then_some(self as &dyn Placement)
     }
 
     fn extent(&self, first: Lba, blocks: u64) -> Result<Extent, DeviceError> {
@@ -261,6 +292,7 @@ pub fn account_in_pages<T: Translation>(layer: &T) -> Account {
         sent: layer.sent().clone(),
         buffer,
         events: layer.events(),
+        placement: layer.placement().map(Box::new),
         drive: Some(DriveAccount {
             page_bytes,
             mapping_reads: of_mapping.map(|(_, count)| count).sum(),

@@ -129,6 +129,17 @@ impl Frontier {
         self.open[self.turn].block.take()
     }
 
+    /// Gives up all open blocks, full or not. The next block opens on the first plane.
+    pub fn give_up(&mut self) {
+        self.open.fill(OpenBlock::default());
+        self.turn = 0;
+    }
+
+    /// The next page is on this plane.
+    pub fn go_on_at(&mut self, plane: u32) {
+        self.turn = plane as usize;
+    }
+
     /// Opens an erased block on the current plane.
     pub fn open(&mut self, block: EraseBlock, geometry: &Geometry) {
         debug_assert!(self.open[self.turn].block.is_none(), "the full block was given up");

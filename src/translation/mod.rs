@@ -7,6 +7,7 @@ mod buffer;
 pub mod dftl;
 mod drive;
 pub mod fast;
+pub mod fdp;
 mod free_blocks;
 mod frontier;
 mod layer;
@@ -25,6 +26,7 @@ pub use layer::FlashLayer;
 pub use request::Requests;
 pub use victim_policy::{Candidate, VictimChooser, VictimPolicy, VictimSettings};
 
+use crate::device::PlacementAccount;
 use crate::device::nand::{
     EraseBlock, Found, Geometry, LogicalPage, Nand, NandCounts, NandError, PhysicalPage, Timing,
 };
@@ -173,6 +175,20 @@ pub trait Translation: Sized {
 
     /// The bytes of RAM that the mapping takes in a real drive.
     fn mapping_ram_bytes(&self) -> u64;
+
+    /// The placement by hints, if it has one: its state, and its counts since the drive was new.
+    fn placement(&self) -> Option<PlacementAccount> {
+        None
+    }
+
+    /// Requests from now on are issued at this time: for records of events alone.
+    fn note_time(&mut self, _at: Time) {}
+
+    /// Lets the handle of this placement identifier refer to an empty unit from now on; returns when that is done. A layer without
+    /// placement has nothing to do.
+    fn update_handle(&mut self, _identifier: u8, at: MomentOf<Self>) -> Result<MomentOf<Self>, TranslationError> {
+        Ok(at)
+    }
 
     /// Counters beyond programs, reads and erases, by name, since the drive was new: merges by kind, hits and misses of
     /// a table.

@@ -2,6 +2,7 @@
 
 use crate::command::{Command, Transfer, admin};
 use crate::controller::{Controller, Kind};
+use crate::directives;
 use crate::features;
 use crate::identify::{IDENTIFY_BYTES, identify};
 use crate::logs;
@@ -27,6 +28,10 @@ pub fn plan(controller: &Controller, command: &Command) -> Result<Transfer, Stat
             length => Ok(Transfer::ToHost(length)),
         },
         admin::SET_FEATURES | admin::ASYNC_EVENT | admin::KEEP_ALIVE => Ok(Transfer::None),
+        admin::DIRECTIVE_SEND if controller.kind == Kind::Drives => Ok(Transfer::None),
+        admin::DIRECTIVE_RECEIVE if controller.kind == Kind::Drives => {
+            directives::length(command).map(Transfer::ToHost)
+        }
         admin::ABORT if controller.kind == Kind::Drives => Ok(Transfer::None),
         _ => Err(Status::INVALID_OPCODE),
     }
@@ -44,14 +49,16 @@ pub fn execute(
     match command.opcode() {
         admin::IDENTIFY => identify(subsystem, controller, command, output).map(done),
         admin::GET_LOG_PAGE => logs::log_page(subsystem, controller, command, output).map(done),
-        admin::GET_FEATURES => features::get(controller, command, output).map(Answer::Now),
+        admin::GET_FEATURES => features::get(subsystem, controller, command, output).map(Answer::Now),
         admin::SET_FEATURES => {
-            let result = features::set(controller, command)?;
+            let result = features::set(subsystem, controller, command)?;
             if features::disables_cache(command) {
                 flush(subsystem)?;
             }
             Ok(Answer::Now(result))
         }
+        admin::DIRECTIVE_SEND => directives::send(subsystem, command).map(done),
+        admin::DIRECTIVE_RECEIVE => directives::receive(subsystem, command, output).map(done),
         admin::ASYNC_EVENT if controller.events().park(command.id()) => Ok(Answer::Parked),
         admin::ASYNC_EVENT => Err(Status::EVENT_LIMIT),
         admin::KEEP_ALIVE => Ok(Answer::Now(0)),

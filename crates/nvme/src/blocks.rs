@@ -4,6 +4,7 @@ use crate::bytes::{u32_at, u64_at};
 use crate::command::{Command, Transfer, io};
 use crate::identify::{MOST_DATA, MOST_RANGES};
 use crate::namespace::{Drive, Namespace};
+use crate::placement;
 use crate::status::Status;
 use flashpath::device::Lba;
 use flashpath::run::shared::ServeError;
@@ -41,9 +42,8 @@ pub fn plan(namespace: &Namespace, command: &Command) -> Result<Option<Transfer>
     if command.opcode() != io::WRITE_ZEROES && bytes > MOST_DATA {
         return Err(Status::INVALID_FIELD);
     }
-    if command.opcode() == io::WRITE && command.word(12) >> 20 & 15 != 0 {
-        // There are no directives.
-        return Err(Status::INVALID_FIELD);
+    if command.opcode() == io::WRITE {
+        placement::check_directive(namespace, command)?;
     }
     check_range(namespace, command.long(), command.blocks())?;
     if matches!(command.opcode(), io::WRITE | io::WRITE_ZEROES) {
@@ -77,7 +77,7 @@ pub fn execute(
     let (first, blocks) = (command.long(), command.blocks());
     match command.opcode() {
         io::READ => read(&namespace.drive, first, output),
-        io::WRITE => write(&namespace.drive, first, input, durable),
+        io::WRITE => write(&namespace.drive, first, input, (placement::hint(namespace, command), durable)),
         io::WRITE_ZEROES => write_zeroes(&namespace.drive, command, durable),
         io::COMPARE => compare(&namespace.drive, first, input, scratch),
         io::VERIFY => verify(&namespace.drive, first, blocks, scratch),
@@ -99,10 +99,10 @@ pub fn read(drive: &Drive, first: u64, output: &mut [u8]) -> Result<Time, Status
     read.map_err(failed(false))
 }
 
-/// Writes blocks; in a zone, at its write pointer.
-pub fn write(drive: &Drive, first: u64, input: &[u8], durable: bool) -> Result<Time, Status> {
+/// Writes blocks, with a placement hint; in a zone, at its write pointer.
+pub fn write(drive: &Drive, first: u64, input: &[u8], (hint, durable): (u8, bool)) -> Result<Time, Status> {
     let written = match drive {
-        Drive::Blocks(device) => device.write(first * BLOCK_BYTES, input, durable),
+        Drive::Blocks(device) => device.write_placed(first * BLOCK_BYTES, input, hint, durable),
         Drive::Zones(zones) => zones.write(Lba(first), input, durable),
     };
     written.map_err(failed(true))

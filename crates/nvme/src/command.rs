@@ -15,6 +15,8 @@ pub mod admin {
     pub const GET_FEATURES: u8 = 0x0a;
     pub const ASYNC_EVENT: u8 = 0x0c;
     pub const KEEP_ALIVE: u8 = 0x18;
+    pub const DIRECTIVE_SEND: u8 = 0x19;
+    pub const DIRECTIVE_RECEIVE: u8 = 0x1a;
 }
 
 /// Opcodes of input and output.
@@ -26,7 +28,9 @@ pub mod io {
     pub const WRITE_ZEROES: u8 = 0x08;
     pub const DATASET: u8 = 0x09;
     pub const VERIFY: u8 = 0x0c;
+    pub const MANAGEMENT_RECEIVE: u8 = 0x12;
     pub const COPY: u8 = 0x19;
+    pub const MANAGEMENT_SEND: u8 = 0x1d;
     pub const ZONE_SEND: u8 = 0x79;
     pub const ZONE_RECEIVE: u8 = 0x7a;
     pub const ZONE_APPEND: u8 = 0x7d;

@@ -8,6 +8,7 @@ use crate::command::Command;
 use crate::identify::{MOST_COPIED, MOST_SOURCES};
 use crate::namespace::Namespace;
 use crate::status::Status;
+use flashpath::device::NO_HINT;
 use flashpath::time::Time;
 use flashpath::units::BLOCK_BYTES;
 
@@ -52,5 +53,5 @@ pub fn copy(
         rest = behind;
     }
     let data = &scratch[..(blocks * BLOCK_BYTES) as usize];
-    Ok(done.max(write(&namespace.drive, command.long(), data, durable)?))
+    Ok(done.max(write(&namespace.drive, command.long(), data, (NO_HINT, durable))?))
 }

@@ -2,7 +2,9 @@
 
 use crate::command::Command;
 use crate::controller::{Controller, Kind, MOST_QUEUES};
+use crate::placement;
 use crate::status::Status;
+use crate::subsystem::Subsystem;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -18,6 +20,8 @@ mod feature {
     pub const EVENTS: u8 = 0x0b;
     pub const KEEP_ALIVE: u8 = 0x0f;
     pub const COMMAND_SETS: u8 = 0x19;
+    pub const PLACEMENT: u8 = 0x1d;
+    pub const PLACEMENT_EVENTS: u8 = 0x1e;
     pub const HOST: u8 = 0x81;
 }
 
@@ -33,7 +37,12 @@ fn number(command: &Command) -> u8 {
 
 /// The bytes that a get returns.
 pub fn length(command: &Command) -> usize {
-    if number(command) == feature::HOST { HOST_BYTES } else { 0 }
+    match number(command) {
+        feature::HOST => HOST_BYTES,
+        // Two bytes for each event that the host has room for.
+        feature::PLACEMENT_EVENTS => (command.word(11) >> 16 & 0xff) as usize * 2,
+        _ => 0,
+    }
 }
 
 /// True if a discovery controller has the feature.
@@ -42,7 +51,7 @@ fn is_known(controller: &Controller, number: u8) -> bool {
 }
 
 /// The value of a feature.
-pub fn get(controller: &Controller, command: &Command, data: &mut [u8]) -> Result<u32, Status> {
+pub fn get(subsystem: &Subsystem, controller: &Controller, command: &Command, data: &mut [u8]) -> Result<u32, Status> {
     // Values are not saved, so there is only the current one.
     if command.word(10) >> 8 & 7 != 0 || !is_known(controller, number(command)) {
         return Err(Status::INVALID_FIELD);
@@ -56,6 +65,15 @@ pub fn get(controller: &Controller, command: &Command, data: &mut [u8]) -> Resul
         feature::QUEUES => Ok(QUEUES),
         feature::EVENTS => Ok(controller.events().enabled),
         feature::KEEP_ALIVE => Ok(controller.features().keep_alive.as_millis() as u32),
+        // Enabled, in the configuration 0; an endurance group is the namespace of its number.
+        feature::PLACEMENT => {
+            let group = subsystem.namespace(command.word(11) & 0xffff).ok_or(Status::INVALID_FIELD)?;
+            Ok(u32::from(group.placement.is_some()))
+        }
+        feature::PLACEMENT_EVENTS => {
+            placed(subsystem, command)?;
+            Ok(placement::supported_events(data))
+        }
         feature::HOST if command.word(11) & 1 != 0 => {
             data[..HOST_BYTES].copy_from_slice(&controller.host_id);
             Ok(0)
@@ -64,8 +82,15 @@ pub fn get(controller: &Controller, command: &Command, data: &mut [u8]) -> Resul
     }
 }
 
+/// Checks that a namespace places writes, and has the handle that a command names.
+fn placed(subsystem: &Subsystem, command: &Command) -> Result<(), Status> {
+    let namespace = subsystem.namespace(command.namespace()).ok_or(Status::INVALID_NAMESPACE)?;
+    let shape = namespace.placement.ok_or(Status::FDP_DISABLED)?;
+    if command.word(11) & 0xffff < shape.handles() { Ok(()) } else { Err(Status::INVALID_FIELD) }
+}
+
 /// Sets a feature; returns the result.
-pub fn set(controller: &Controller, command: &Command) -> Result<u32, Status> {
+pub fn set(subsystem: &Subsystem, controller: &Controller, command: &Command) -> Result<u32, Status> {
     if command.word(10) & 1 << 31 != 0 || !is_known(controller, number(command)) {
         // Nothing can be saved.
         return Err(Status::INVALID_FIELD);
@@ -91,6 +116,12 @@ pub fn set(controller: &Controller, command: &Command) -> Result<u32, Status> {
             // In whole seconds, rounded up.
             controller.features().keep_alive = Duration::from_secs(u64::from(value).div_ceil(1000));
             Ok(0)
+        }
+        // It changes only while an endurance group has no namespace.
+        feature::PLACEMENT if subsystem.namespace(value & 0xffff).is_some() => Err(Status::COMMAND_SEQUENCE),
+        feature::PLACEMENT_EVENTS => {
+            placed(subsystem, command)?;
+            Err(Status::NOT_CHANGEABLE)
         }
         feature::HOST => Err(Status::NOT_CHANGEABLE),
         _ => Err(Status::INVALID_FIELD),

@@ -75,7 +75,12 @@ pub fn identify(
     match kind {
         // Without a number: what is common to all.
         structure::NAMESPACE if number == ALL_NAMESPACES => put_common(data),
-        structure::NAMESPACE => put_namespace(seen()?, has_several_controllers(subsystem), data),
+        structure::NAMESPACE => {
+            put_namespace(seen()?, has_several_controllers(subsystem), data);
+            if subsystem.has_placement() {
+                put_u16(data, 102, number as u16);
+            }
+        }
         structure::CONTROLLER => put_controller(subsystem, controller, data),
         structure::NAMESPACES => put_list(subsystem.namespaces().iter().filter(sees), number, data)?,
         structure::NAMESPACES_OF_SET => {
@@ -150,6 +155,13 @@ fn put_controller(subsystem: &Subsystem, controller: &Controller, data: &mut [u8
     // One slot of firmware, which can only be read.
     data[260] = 0b11;
     // Warning and critical temperature, in kelvin.
+    if subsystem.has_placement() {
+        // Endurance groups, with flexible data placement.
+        put_u32(data, 96, 1 << 4 | 1 << 19);
+        put_u16(data, 340, subsystem.namespaces().len() as u16);
+        // Directives.
+        put_u16(data, 256, 1 << 5);
+    }
     put_u16(data, 266, 343);
     put_u16(data, 268, 353);
     data[512] = 0x66;

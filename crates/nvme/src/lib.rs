@@ -5,11 +5,13 @@
 //! | `bytes` | fields of structures |
 //! | `pdu` | the units of the transport, and the checks of their fields |
 //! | `status`, `command` | status codes; commands and completions |
+//! | `identifiers` | the numbers of handles in groups |
 //! | `namespace` | devices of blocks and of zones as namespaces |
 //! | `events`, `controller` | asynchronous events; registers, features and errors of a controller |
 //! | `subsystem` | namespaces, controllers and names |
 //! | `health` | wear and written media, from the accounts of the stations |
-//! | `identify`, `logs`, `features`, `discovery` | what a host asks of a controller |
+//! | `identify`, `logs`, `features`, `directives`, `discovery` | what a host asks of a controller |
+//! | `placement` | flexible data placement: identifiers, management, logs |
 //! | `admin`, `blocks`, `copy`, `zones` | the commands of administration, on blocks, and on zones |
 //! | `session` | the commands of one queue, whatever carries them |
 //! | `input`, `output` | buffered input; answers that are sent promptly, or at their time |
@@ -35,11 +37,13 @@ mod command;
 mod connection;
 mod controller;
 mod copy;
+mod directives;
 mod discovery;
 mod error;
 mod events;
 mod features;
 mod health;
+mod identifiers;
 mod identify;
 mod input;
 mod logs;
@@ -47,6 +51,7 @@ mod namespace;
 mod output;
 #[allow(missing_docs, reason = "the names are those of the specification")]
 mod pdu;
+mod placement;
 mod server;
 mod session;
 #[allow(missing_docs, reason = "the names are those of the specification")]

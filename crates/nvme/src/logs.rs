@@ -8,6 +8,7 @@ use crate::events::MOST_ZONES;
 use crate::health::Health;
 use crate::identify::{ALL_NAMESPACES, MOST_DATA};
 use crate::namespace::{CommandSet, Drive, Namespace};
+use crate::placement;
 use crate::status::Status;
 use crate::subsystem::Subsystem;
 
@@ -19,11 +20,16 @@ mod page {
     pub const FIRMWARE: u8 = 0x03;
     pub const CHANGED_NAMESPACES: u8 = 0x04;
     pub const EFFECTS: u8 = 0x05;
+    pub const PLACEMENT: u8 = 0x20;
+    pub const PLACEMENT_USAGE: u8 = 0x21;
+    pub const PLACEMENT_STATISTICS: u8 = 0x22;
+    pub const PLACEMENT_EVENTS: u8 = 0x23;
     pub const DISCOVERY: u8 = 0x70;
     pub const CHANGED_ZONES: u8 = 0xbf;
     pub const OCP_HEALTH: u8 = 0xc0;
     pub const OF_DRIVES: [u8; 8] =
         [SUPPORTED, ERRORS, HEALTH, FIRMWARE, CHANGED_NAMESPACES, EFFECTS, CHANGED_ZONES, OCP_HEALTH];
+    pub const OF_PLACEMENT: [u8; 4] = [PLACEMENT, PLACEMENT_USAGE, PLACEMENT_STATISTICS, PLACEMENT_EVENTS];
     pub const OF_DISCOVERY: [u8; 3] = [SUPPORTED, ERRORS, DISCOVERY];
 }
 
@@ -34,8 +40,9 @@ const TEMPERATURE: u16 = 300;
 
 /// The bytes that a command asks for, after checks of its length and offset.
 pub fn length(controller: &Controller, command: &Command) -> Result<usize, Status> {
+    let is_of_placement = controller.kind == Kind::Drives && page::OF_PLACEMENT.contains(&number(command));
     let pages = if controller.kind == Kind::Discovery { &page::OF_DISCOVERY[..] } else { &page::OF_DRIVES };
-    if !pages.contains(&number(command)) {
+    if !pages.contains(&number(command)) && !is_of_placement {
         return Err(Status::INVALID_LOG_PAGE);
     }
     let words = u64::from(command.word(11) & 0xffff) << 16 | u64::from(command.word(10) >> 16);
@@ -63,7 +70,7 @@ pub fn log_page(
 ) -> Result<(), Status> {
     let keeps_event = command.word(10) & 1 << 15 != 0;
     let whole = match number(command) {
-        page::SUPPORTED => supported(controller),
+        page::SUPPORTED => supported(subsystem, controller),
         page::ERRORS => {
             let mut log = vec![0; 64 * MOST_ERRORS];
             controller.put_errors(&mut log);
@@ -80,7 +87,18 @@ pub fn log_page(
         page::CHANGED_NAMESPACES => vec![0; 4096],
         page::EFFECTS => {
             let set = CommandSet::of((command.word(14) >> 24) as u8).ok_or(Status::INVALID_COMMAND_SET)?;
-            effects(set)
+            effects(set, subsystem.has_placement())
+        }
+        of_placement if page::OF_PLACEMENT.contains(&of_placement) => {
+            // An endurance group is the namespace of its number.
+            let namespace = subsystem.namespace(command.word(11) >> 16).filter(|_| subsystem.has_placement());
+            let namespace = namespace.ok_or(Status::INVALID_FIELD)?;
+            match of_placement {
+                page::PLACEMENT => placement::configurations(namespace)?,
+                page::PLACEMENT_USAGE => placement::usage(namespace)?,
+                page::PLACEMENT_STATISTICS => placement::statistics(namespace)?,
+                _ => placement::events(namespace, command.word(10) >> 8 & 1 == 1)?,
+            }
         }
         page::DISCOVERY => discovery::log(subsystem, &controller.portal),
         page::CHANGED_ZONES => {
@@ -97,9 +115,12 @@ pub fn log_page(
     Ok(())
 }
 
-fn supported(controller: &Controller) -> Vec<u8> {
+fn supported(subsystem: &Subsystem, controller: &Controller) -> Vec<u8> {
     let pages = if controller.kind == Kind::Discovery { &page::OF_DISCOVERY[..] } else { &page::OF_DRIVES };
     let mut log = vec![0; 1024];
+    if controller.kind == Kind::Drives && subsystem.has_placement() {
+        page::OF_PLACEMENT.iter().for_each(|page| put_u32(&mut log, usize::from(*page) * 4, 1));
+    }
     pages.iter().for_each(|page| put_u32(&mut log, usize::from(*page) * 4, 1));
     log
 }
@@ -157,7 +178,7 @@ fn ocp_health(subsystem: &Subsystem, command: &Command) -> Result<Vec<u8>, Statu
 }
 
 /// The commands of a set and of administration; those that change content have a bit of their own.
-fn effects(set: CommandSet) -> Vec<u8> {
+fn effects(set: CommandSet, has_placement: bool) -> Vec<u8> {
     const SUPPORTED: u32 = 1;
     const CHANGES_CONTENT: u32 = SUPPORTED | 1 << 1;
     let mut log = vec![0; 4096];
@@ -171,6 +192,16 @@ fn effects(set: CommandSet) -> Vec<u8> {
         admin::KEEP_ALIVE,
     ] {
         put_u32(&mut log, usize::from(opcode) * 4, SUPPORTED);
+    }
+    if has_placement {
+        for opcode in [admin::DIRECTIVE_SEND, admin::DIRECTIVE_RECEIVE] {
+            put_u32(&mut log, usize::from(opcode) * 4, SUPPORTED);
+        }
+    }
+    if has_placement && set == CommandSet::Nvm {
+        for opcode in [io::MANAGEMENT_SEND, io::MANAGEMENT_RECEIVE] {
+            put_u32(&mut log, 1024 + usize::from(opcode) * 4, SUPPORTED);
+        }
     }
     let reads = [io::FLUSH, io::READ, io::COMPARE, io::VERIFY];
     let writes = [io::WRITE, io::WRITE_ZEROES, io::COPY];

@@ -1,5 +1,6 @@
 //! Namespaces: devices of blocks and of zones, as clients of the subsystem number them.
 
+use crate::identifiers::Shape;
 use flashpath::device::{Account, ZoneKind, ZoneState};
 use flashpath::random::Random;
 use flashpath::run::shared::{Counts, EventCount, ServeError, SharedDevice, SharedZones, Sharing};
@@ -113,6 +114,8 @@ pub struct Namespace {
     pub number: u32,
     /// An identifier that stays the same while the subsystem's name and the number do.
     pub identifier: [u8; 16],
+    /// The placement by identifiers, if the device has it.
+    pub placement: Option<Shape>,
 }
 
 impl Namespace {
@@ -132,7 +135,12 @@ impl Namespace {
                 return Err(NamespaceError::Conventional(conventional));
             }
         }
-        Ok(Namespace { drive, number, identifier: identifier(&format!("namespace {number} of {subsystem}")) })
+        let placement = match &drive {
+            Drive::Blocks(device) => device.placement()?.as_ref().map(Shape::of),
+            Drive::Zones(_) => None,
+        };
+        let identifier = identifier(&format!("namespace {number} of {subsystem}"));
+        Ok(Namespace { drive, number, identifier, placement })
     }
 
     /// The kind of its commands.
@@ -141,6 +149,11 @@ impl Namespace {
             Drive::Blocks(_) => CommandSet::Nvm,
             Drive::Zones(_) => CommandSet::Zoned,
         }
+    }
+
+    /// True for a namespace of zones.
+    pub fn is_zoned(&self) -> bool {
+        self.set() == CommandSet::Zoned
     }
 
     /// Blocks of 4 KiB.

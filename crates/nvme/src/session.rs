@@ -9,6 +9,7 @@ use crate::copy;
 use crate::events::Completed;
 use crate::identify::ALL_NAMESPACES;
 use crate::namespace::{CommandSet, Namespace};
+use crate::placement;
 use crate::status::Status;
 use crate::subsystem::{DISCOVERY_NAME, Subsystem};
 use crate::zones;
@@ -143,6 +144,10 @@ impl<'s> Session<'s> {
                     Some(planned) => Some(planned),
                     None => zones::plan(namespace, command)?,
                 };
+                let planned = match planned {
+                    Some(planned) => Some(planned),
+                    None => placement::plan(namespace, command)?,
+                };
                 planned.ok_or(Status::INVALID_OPCODE)
             }
         }
@@ -190,6 +195,9 @@ impl<'s> Session<'s> {
                 Ok((flushed, 0))
             }
             io::COPY => Ok((copy::copy(namespace, command, durable, input, &mut self.scratch)?, 0)),
+            io::MANAGEMENT_SEND | io::MANAGEMENT_RECEIVE => {
+                Ok((placement::execute(namespace, command, input, output)?, 0))
+            }
             io::ZONE_APPEND | io::ZONE_SEND | io::ZONE_RECEIVE => {
                 let changed = |first| self.subsystem.zone_changed(namespace.number, first);
                 let done = zones::execute(namespace, command, durable, input, output, &changed)?;

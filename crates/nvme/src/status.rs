@@ -20,6 +20,7 @@ impl Status {
     pub const SGL_OFFSET_INVALID: Status = Status(0x016);
     pub const WRITE_PROTECTED: Status = Status(0x020);
     pub const TRANSPORT_ERROR: Status = Status(0x022);
+    pub const FDP_DISABLED: Status = Status(0x029);
     pub const OUT_OF_RANGE: Status = Status(0x080);
     pub const CAPACITY_EXCEEDED: Status = Status(0x081);
     pub const EVENT_LIMIT: Status = Status(0x105);

@@ -94,6 +94,11 @@ impl Subsystem {
         self.namespaces.get((number as usize).checked_sub(1)?)
     }
 
+    /// True if a namespace places writes by identifiers: each namespace is then an endurance group of its number.
+    pub fn has_placement(&self) -> bool {
+        self.namespaces.iter().any(|namespace| namespace.placement.is_some())
+    }
+
     /// The time of the devices.
     pub fn now(&self) -> Time {
         self.namespaces.first().map_or(Time::ZERO, |namespace| namespace.drive.now())

@@ -9,6 +9,8 @@ mod data;
 #[allow(dead_code, reason = "the tests of the program use the rest")]
 #[path = "initiator/mod.rs"]
 mod initiator;
+#[path = "conformance/placement.rs"]
+mod placement;
 #[path = "conformance/queues.rs"]
 mod queues;
 #[path = "conformance/status_codes.rs"]

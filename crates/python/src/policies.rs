@@ -102,10 +102,12 @@ fn tables_of(python: Vec<Arc<PythonPolicy>>) -> &'static Tables {
         kind.with_options(vec![OptionKind { values: Values::Choice(|| words_of(tables().victims)), ..victim }])
     };
     let (page, dftl) = (with_victims(&page_level::KIND), with_victims(&dftl::KIND));
+    // Without own victims the stations are the library's, page with reclaim units among them.
+    let has_victims = victims.len() > page_level::VICTIMS.len();
     let stations = STATIONS.iter().map(|station| match station.kind.name {
         name if name == sfs.name => Station::volume(sfs, station.below, read_sfs),
-        name if name == page.name => Station::layer::<WithPython<PageSettings>>(page),
-        name if name == dftl.name => Station::layer::<WithPython<DftlSettings>>(dftl),
+        name if name == page.name && has_victims => Station::layer::<WithPython<PageSettings>>(page),
+        name if name == dftl.name && has_victims => Station::layer::<WithPython<DftlSettings>>(dftl),
         _ => station.clone(),
     });
     let stations = Vec::leak(stations.collect());

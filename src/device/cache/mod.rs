@@ -18,7 +18,7 @@ mod settings;
 pub use settings::{CacheSettings, KIND, Policy};
 
 use super::block::{blocks_in, check_range};
-use super::{Abilities, Account, BlockDevice, DeviceError, Extent, Lba, Memory};
+use super::{Abilities, Account, BlockDevice, DeviceError, Extent, Lba, Memory, Placement};
 use crate::label::{Cause, Content, Label, Tally};
 use crate::time::Time;
 use order::Order;
@@ -449,5 +449,10 @@ impl Abilities for Cache {
 
     fn work(&self, now: Time) -> Result<Option<Time>, DeviceError> {
         self.state().work(now)
+    }
+
+    /// What is written back later has no hint.
+    fn placement(&self) -> Option<&dyn Placement> {
+        None
     }
 }

@@ -30,7 +30,7 @@ pub use settings::{HoldJournalSettings, KIND};
 
 use super::block::{blocks_in, check_range};
 use super::station::StationError;
-use super::{Abilities, Account, BlockDevice, DeviceError, Extent, Lba, Warnings};
+use super::{Abilities, Account, BlockDevice, DeviceError, Extent, Lba, NO_HINT, Warnings};
 use crate::label::{Cause, Content, Label, Tally};
 use crate::time::Time;
 use crate::units::{BLOCK_BYTES, human_size};
@@ -229,9 +229,15 @@ impl HeldJournal {
         Ok(at + self.access_ns)
     }
 
-    fn forward(&self, run: Range<Lba>, bytes: &[u8], label: Label, at: Time) -> Result<Time, DeviceError> {
+    fn forward(
+        &self,
+        run: Range<Lba>,
+        bytes: &[u8],
+        (label, hint): (Label, u8),
+        at: Time,
+    ) -> Result<Time, DeviceError> {
         drop(self.state_to_change(at)?);
-        let done = self.device.write(run.start, bytes, label, at)?;
+        let done = self.device.write_placed(run.start, bytes, label, hint, at)?;
         let count = run.end.0 - run.start.0;
         let mut state = self.state();
         state.received.add(label, count);
@@ -290,6 +296,10 @@ impl BlockDevice for HeldJournal {
     }
 
     fn write(&self, first: Lba, buffer: &[u8], label: Label, at: Time) -> Result<Time, DeviceError> {
+        self.write_placed(first, buffer, label, NO_HINT, at)
+    }
+
+    fn write_placed(&self, first: Lba, buffer: &[u8], label: Label, hint: u8, at: Time) -> Result<Time, DeviceError> {
         let width = self.width();
         let count = blocks_in(buffer.len(), width);
         check_range(first, count, self.blocks())?;
@@ -308,7 +318,7 @@ impl BlockDevice for HeldJournal {
             let bytes = &buffer[from..to];
             done = done.max(match is_held {
                 true => self.hold(run.start, bytes, label, begun)?,
-                false => self.forward(run, bytes, label, begun)?,
+                false => self.forward(run, bytes, (label, hint), begun)?,
             });
         }
         Ok(done)

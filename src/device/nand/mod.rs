@@ -164,6 +164,8 @@ pub struct Nand<T: Timing> {
     endurance: u32,
     counts: NandCounts,
     uncounted: Uncounted,
+    /// A number of the layer's in the spare areas of each block's pages; empty if it has none.
+    marks: Vec<u16>,
     /// Pages that were erased, or lost, before their page of flash was programmed.
     never_programmed: u64,
     operations: Operations<T>,
@@ -185,6 +187,7 @@ impl<T: Timing> Nand<T> {
             endurance,
             counts: NandCounts::default(),
             uncounted: Uncounted { cause: Cause::GarbageCollection, copies: Classes::default() },
+            marks: Vec::new(),
             never_programmed: 0,
             operations: Operations::new(&geometry, timing),
         }
@@ -259,6 +262,19 @@ impl<T: Timing> Nand<T> {
     /// Prefetches the spare areas of a block into the processor's cache. Changes nothing.
     pub fn prefetch_spare_areas(&self, block: EraseBlock) {
         self.spare.prefetch(self.geometry.first_page(block), self.geometry.pages_per_block);
+    }
+
+    /// The spare areas of the pages that are programmed in `block`, which is erased, have this number of the layer's.
+    pub fn mark(&mut self, block: EraseBlock, mark: u16) {
+        assert_eq!(self.next_page[block.index()], 0, "block {} has pages with another mark", block.0);
+        self.marks.resize(self.geometry.blocks as usize, 0);
+        self.marks[block.index()] = mark;
+    }
+
+    /// The layer's number in the spare areas of `block`, of which a page is programmed; 0 if it has given none.
+    pub fn mark_of(&self, block: EraseBlock) -> u16 {
+        assert!(self.next_page[block.index()] > 0, "block {} has no page that says it", block.0);
+        self.marks.get(block.index()).copied().unwrap_or(0)
     }
 
     /// Programs `page` with a logical page; returns the completion time.

@@ -95,7 +95,8 @@ impl Backend for DeviceBackend {
         for (block, count) in parts(touched(range)) {
             let buffer = &mut self.buffer[..count as usize * self.width];
             fill_with_stamp(write.stamp, buffer);
-            done = done.max(self.device.write(Lba(block), buffer, Label::host(write.content), begin)?);
+            let label = Label::host(write.content);
+            done = done.max(self.device.write_placed(Lba(block), buffer, label, write.stream, begin)?);
         }
         Ok(done)
     }

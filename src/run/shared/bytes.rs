@@ -4,7 +4,7 @@
 //! the bytes beside the range would come back as they were before: so it excludes all changes near it, and whole
 //! blocks exclude nothing.
 
-use crate::device::{BlockDevice, DeviceError, Lba};
+use crate::device::{BlockDevice, DeviceError, Lba, NO_HINT};
 use crate::label::{Content, Label};
 use crate::time::Time;
 use crate::units::BLOCK_BYTES;
@@ -122,22 +122,23 @@ impl Bytes {
         Ok(done)
     }
 
-    pub fn write(&self, offset: u64, buffer: &[u8], at: Time) -> Result<Time, DeviceError> {
+    /// Writes with a placement hint.
+    pub fn write(&self, offset: u64, buffer: &[u8], hint: u8, at: Time) -> Result<Time, DeviceError> {
         let Split { head, whole, .. } = Split::of(offset, buffer.len() as u64);
         let (head, rest) = buffer.split_at(head);
         let (whole, tail) = rest.split_at(whole);
         let next = offset + head.len() as u64;
         let mut done = at;
         if !head.is_empty() {
-            done = done.max(self.change(offset, head.len(), at, |part| part.copy_from_slice(head))?);
+            done = done.max(self.change(offset, head.len(), (hint, at), |part| part.copy_from_slice(head))?);
         }
         if !whole.is_empty() {
             let _shared = self.share(next..next + whole.len() as u64);
-            done = done.max(self.device.write(block_of(next), whole, LABEL, at)?);
+            done = done.max(self.device.write_placed(block_of(next), whole, LABEL, hint, at)?);
         }
         if !tail.is_empty() {
             let last = next + whole.len() as u64;
-            done = done.max(self.change(last, tail.len(), at, |part| part.copy_from_slice(tail))?);
+            done = done.max(self.change(last, tail.len(), (hint, at), |part| part.copy_from_slice(tail))?);
         }
         Ok(done)
     }
@@ -147,7 +148,7 @@ impl Bytes {
         let (first, whole) = (offset + head as u64, whole as u64);
         let mut done = at;
         if head > 0 {
-            done = done.max(self.change(offset, head, at, |part| part.fill(0))?);
+            done = done.max(self.change(offset, head, (NO_HINT, at), |part| part.fill(0))?);
         }
         if whole > 0 && keep_stored {
             let _shared = self.share(first..first + whole);
@@ -159,7 +160,7 @@ impl Bytes {
             done = done.max(self.discard(first, whole, at)?);
         }
         if tail > 0 {
-            done = done.max(self.change(first + whole, tail, at, |part| part.fill(0))?);
+            done = done.max(self.change(first + whole, tail, (NO_HINT, at), |part| part.fill(0))?);
         }
         Ok(done)
     }
@@ -191,7 +192,7 @@ impl Bytes {
         &self,
         offset: u64,
         length: usize,
-        at: Time,
+        (hint, at): (u8, Time),
         change: impl FnOnce(&mut [u8]),
     ) -> Result<Time, DeviceError> {
         let from = (offset % BLOCK_BYTES) as usize;
@@ -199,6 +200,6 @@ impl Bytes {
         let _alone = self.hold(offset);
         let read = self.device.read(block_of(offset), &mut block, at)?;
         change(&mut block[from..from + length]);
-        self.device.write(block_of(offset), &block, LABEL, read)
+        self.device.write_placed(block_of(offset), &block, LABEL, hint, read)
     }
 }

@@ -7,7 +7,7 @@ use super::bytes::{ByteExtent, Bytes};
 use super::counts::{Counts, Request};
 use super::fault::ServeError;
 use super::{Clock, Served, Shared, Sharing};
-use crate::device::{Account, BlockDevice, DeviceError};
+use crate::device::{Account, BlockDevice, DeviceError, NO_HINT, PlacementAccount};
 use crate::time::Time;
 use crate::units::BLOCK_BYTES;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -76,10 +76,15 @@ impl SharedDevice {
 
     /// Writes `buffer` at `offset`; if `durable`, it survives a cut of power as soon as this answers.
     pub fn write(&self, offset: u64, buffer: &[u8], durable: bool) -> Result<Time, ServeError> {
+        self.write_placed(offset, buffer, NO_HINT, durable)
+    }
+
+    /// The same with a placement hint ([`Placement`](crate::device::Placement)), which a device may not have.
+    pub fn write_placed(&self, offset: u64, buffer: &[u8], hint: u8, durable: bool) -> Result<Time, ServeError> {
         self.check_writable()?;
         let length = buffer.len() as u64;
         self.serve(Request::Write, offset, length, |bytes, at| {
-            let done = bytes.write(offset, buffer, at)?;
+            let done = bytes.write(offset, buffer, hint, at)?;
             if durable { bytes.flush(done) } else { Ok(done) }
         })
     }
@@ -117,6 +122,29 @@ impl SharedDevice {
     pub fn extent(&self, offset: u64, length: u64) -> Result<ByteExtent, ServeError> {
         self.served.check_range(offset, length)?;
         self.beside(|served, _| Ok(served.bytes.extent(offset, length)?))
+    }
+
+    /// The state of the placement by hints; `None` if the device has none.
+    pub fn placement(&self) -> Result<Option<PlacementAccount>, ServeError> {
+        self.beside(|served, _| Ok(served.bytes.device().placement().map(|placement| placement.placement_account())))
+    }
+
+    /// Lets the handles of these placement identifiers refer to empty units; returns when that is done. A device without
+    /// placement has nothing to do.
+    ///
+    /// # Errors
+    ///
+    /// The device failed, or can only be read. Identifiers that it has not are a bug of the caller.
+    pub fn update_handles(&self, identifiers: &[u8]) -> Result<Time, ServeError> {
+        self.check_writable()?;
+        self.request(|served, at| {
+            let Some(placement) = served.bytes.device().placement() else { return Ok(at) };
+            let mut done = at;
+            for identifier in identifiers {
+                done = done.max(placement.update_handle(*identifier, at)?);
+            }
+            Ok(done)
+        })
     }
 
     /// The accounts of the stations since the device was opened.

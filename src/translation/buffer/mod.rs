@@ -25,6 +25,7 @@ pub(crate) use settings::{BUFFER, BUFFER_POLICY};
 
 use super::{Flash, MomentOf, PageWrite, Translation, TranslationError};
 use crate::device::nand::{LogicalPage, Timing};
+use crate::device::{NO_HINT, PlacementAccount};
 use crate::label::{Cause, Label, Tally};
 use crate::time::Time;
 use contents::Contents;
@@ -145,6 +146,19 @@ impl<L: Translation> Buffered<L> {
             leaving.push(page);
             page = LogicalPage(page.0 + 1);
         }
+    }
+
+    /// Writes the pages of a placement identifier to the layer: the host wrote them before it gave up the unit.
+    fn give_up_all_of(&mut self, identifier: u8, at: MomentOf<L>) -> Result<MomentOf<L>, TranslationError> {
+        let Some(placement) = self.layer.placement() else { return Ok(at) };
+        let (identifiers, handles) = (placement.identifiers() as u8, placement.handles.len() as u8);
+        let is_default = identifier % handles == placement.default_handle;
+        let is_of = |page: &LogicalPage| {
+            let hint = self.contents.get(*page).map_or(NO_HINT, |write| write.stream);
+            if (1..=identifiers).contains(&hint) { hint - 1 == identifier } else { is_default }
+        };
+        let pages: Vec<LogicalPage> = self.contents.by_number().into_iter().filter(is_of).collect();
+        self.write_out(&pages, at)
     }
 
     /// Writes pages of the buffer to the layer; returns when those are on flash whose pages of flash are complete. A page
@@ -269,6 +283,22 @@ impl<L: Translation> Translation for Buffered<L> {
 
     fn mapping_ram_bytes(&self) -> u64 {
         self.layer.mapping_ram_bytes()
+    }
+
+    /// The host wrote what the buffer received.
+    fn placement(&self) -> Option<PlacementAccount> {
+        let placement = self.layer.placement()?;
+        Some(PlacementAccount { host_bytes: self.received.total() * placement.page_bytes, ..placement })
+    }
+
+    fn note_time(&mut self, at: Time) {
+        self.layer.note_time(at);
+    }
+
+    fn update_handle(&mut self, identifier: u8, at: MomentOf<L>) -> Result<MomentOf<L>, TranslationError> {
+        let done = self.give_up_all_of(identifier, at)?;
+        let updated = self.layer.update_handle(identifier, at)?;
+        Ok(self.layer.timing().later(done, updated))
     }
 
     fn events(&self) -> Vec<(&'static str, u64)> {

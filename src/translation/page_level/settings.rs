@@ -2,6 +2,7 @@
 
 use super::{PaceSettings, PageLevel, RamMap};
 use crate::device::nand::{Geometry, Nand, Timing};
+use crate::device::{Isolation, MOST_IDENTIFIERS};
 use crate::expression::{Choice, ExpressionError, Kind, OptionKind, Row, Settings, Term, Values, words, words_of};
 use crate::translation::buffer::{BUFFER, BUFFER_POLICY};
 use crate::translation::{BufferSettings, FlashLayer, VictimPolicy};
@@ -29,6 +30,11 @@ pub static KIND: Kind = Kind {
         BACKGROUND,
         BUFFER,
         BUFFER_POLICY,
+        FDP,
+        FDP_GROUPS,
+        FDP_ISOLATION,
+        FDP_PERSISTENT,
+        FDP_DEFAULT,
     ],
 };
 
@@ -120,6 +126,40 @@ pub(crate) const SCOPE: OptionKind = OptionKind {
     about: "the blocks among which a victim is chosen",
 };
 
+pub(crate) const FDP: OptionKind = OptionKind {
+    name: "fdp",
+    values: Values::Count(1, MOST_IDENTIFIERS as u64),
+    default: "",
+    about: "flexible data placement with so many reclaim unit handles: a block on each plane is a reclaim unit, which is written by one handle, collected and erased as a whole (not set: blocks are)",
+};
+pub(crate) const FDP_GROUPS: OptionKind = OptionKind {
+    name: "fdp-groups",
+    values: Values::Count(1, MOST_IDENTIFIERS as u64),
+    default: "1",
+    about: "reclaim groups, among which the planes are divided",
+};
+pub(crate) const FDP_ISOLATION: OptionKind = OptionKind {
+    name: "fdp-isolation",
+    values: Values::Choice(words::<Isolation>),
+    default: "initial",
+    about: "the isolation of the handles",
+};
+pub(crate) const FDP_PERSISTENT: OptionKind = OptionKind {
+    name: "fdp-persistent",
+    values: Values::Text(512),
+    default: "",
+    about: "handles with fdp-isolation=persistent among others, such as 0+3 (not set: none)",
+};
+pub(crate) const FDP_DEFAULT: OptionKind = OptionKind {
+    name: "fdp-default",
+    values: Values::Count(0, MOST_IDENTIFIERS as u64 - 1),
+    default: "0",
+    about: "the handle of writes without a placement identifier",
+};
+
+/// The options that need `fdp`.
+pub(crate) const OF_FDP: [&str; 4] = ["fdp-groups", "fdp-isolation", "fdp-persistent", "fdp-default"];
+
 /// Reads the options of a victim policy.
 pub type ReadVictim = fn(&Settings) -> Result<VictimPolicy, ExpressionError>;
 
@@ -169,9 +209,12 @@ impl Choice for Frontiers {
 
 /// The words of `streams`: [`Streams`] without its number.
 #[derive(Clone, Copy, PartialEq)]
-enum StreamKind {
+pub(crate) enum StreamKind {
+    /// No property.
     None,
+    /// The content.
     Content,
+    /// The host's hint.
     Hint,
 }
 
@@ -185,9 +228,12 @@ impl Choice for StreamKind {
 
 /// The words of `wear`: [`WearLevelling`] without its number.
 #[derive(Clone, Copy, PartialEq)]
-enum Wear {
+pub(crate) enum Wear {
+    /// None.
     None,
+    /// By the erased blocks.
     Dynamic,
+    /// Also by blocks that hold pages.
     Static,
 }
 
@@ -197,6 +243,28 @@ impl Choice for Wear {
         ("dynamic", Wear::Dynamic, "the least worn erased block is used first"),
         ("static", Wear::Static, "dynamic, and pages that do not change are moved to the most worn blocks"),
     ];
+}
+
+/// Refuses the options of reclaim units: another layer has them ([`crate::translation::fdp`]).
+fn refuse_fdp(settings: &Settings) -> Result<(), ExpressionError> {
+    if !settings.kind().options.iter().any(|option| option.name == FDP.name) {
+        return Ok(());
+    }
+    if settings.is_set(FDP.name) {
+        let message = "a station with victim policies of its own collects blocks, not reclaim units".to_string();
+        return Err(settings.error(
+            FDP.name,
+            message,
+            "take the station page of the library, or remove the options of fdp".to_string(),
+        ));
+    }
+    match OF_FDP.into_iter().find(|option| settings.is_given(option)) {
+        Some(option) => {
+            let message = format!("{option} has no effect without fdp");
+            Err(settings.error(option, message, "add fdp=8, or remove it".to_string()))
+        }
+        None => Ok(()),
+    }
 }
 
 /// The exported share of the raw pages, from `export` or `op`.
@@ -330,6 +398,7 @@ impl PageSettings {
         victims: &[Row<ReadVictim>],
         beside: impl Fn(u64) -> u64,
     ) -> Result<PageSettings, ExpressionError> {
+        refuse_fdp(settings)?;
         let exported_share = exported_share(settings)?;
         let victim = settings.row("victim", victims)(settings)?;
         let (kind, wear) = (settings.choice("streams"), settings.choice::<Wear>("wear"));
@@ -401,7 +470,7 @@ impl PageSettings {
             ("wear-gap", settings.choice::<Wear>("wear") != Wear::Static),
         ];
         let ruled_out = ruled_out.into_iter().filter(|(_, is_ruled_out)| *is_ruled_out).map(|(name, _)| name);
-        ruled_out.chain(BufferSettings::meaningless(settings)).collect()
+        ruled_out.chain(BufferSettings::meaningless(settings)).chain(OF_FDP).collect()
     }
 
     fn spare_shares(settings: &Settings, streams: Streams) -> Result<Option<Vec<f64>>, ExpressionError> {

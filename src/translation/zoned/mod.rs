@@ -366,6 +366,7 @@ impl Volume {
             warnings: self.warnings.clone(),
             flash: None,
             drive: None,
+            placement: None,
             map: None,
             below: self.media.accounts(),
         }

@@ -1,5 +1,6 @@
 //! A running job: the sequence of its operations.
 
+use super::placement::Hints;
 use super::ranges::Ranges;
 use super::settings::{DIRECTIONS, JobSettings, Requests};
 use super::zones::{Stride, ZoneCursor, ZoneMode, ZonedSpace};
@@ -15,7 +16,9 @@ pub(super) struct Job {
     amount_bytes: u64,
     read_share: f64,
     flush_every: [u64; 2],
-    stream: u8,
+    hints: Hints,
+    /// Draws hints. Apart from `random`, so that they do not shift the requests.
+    hint_random: Random,
     queue_depth: u32,
     runtime_ns: Option<u64>,
     is_time_based: bool,
@@ -59,7 +62,8 @@ impl Job {
             amount_bytes: portion.amount_bytes,
             read_share: settings.read_share,
             flush_every: settings.flush_every,
-            stream: settings.stream,
+            hints: settings.hints.clone(),
+            hint_random: Random::new(seed, &format!("{purpose} placement")),
             queue_depth: settings.queue_depth,
             runtime_ns: settings.runtime_ns,
             is_time_based: settings.is_time_based,
@@ -143,7 +147,8 @@ impl Job {
         match (action, self.requests) {
             (Action::Write, _) => self.count_write(),
             (_, Requests::TrimWrite) => {
-                self.write_due = Some(Operation { action: Action::Write, stream: self.stream, ..operation });
+                let stream = self.hints.next(self.writes, &mut self.hint_random);
+                self.write_due = Some(Operation { action: Action::Write, stream, ..operation });
             }
             _ => {}
         }
@@ -154,7 +159,10 @@ impl Job {
     fn operation(&mut self, action: Action, space: Option<&mut ZonedSpace>) -> Operation {
         let direction = DIRECTIONS.iter().position(|known| *known == action).unwrap_or_default();
         let (begin, length) = self.ranges.next(direction, &mut self.random);
-        let stream = if action == Action::Write { self.stream } else { 0 };
+        let stream = match action {
+            Action::Write => self.hints.next(self.writes, &mut self.hint_random),
+            _ => 0,
+        };
         let at =
             |offset_bytes: u64, length_bytes: u64| Operation { offset_bytes, length_bytes, action, stream, ..FLUSH };
         if let (Some(space), Some(cursor)) = (space, &mut self.cursor) {

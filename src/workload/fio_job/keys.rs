@@ -1,4 +1,4 @@
-//! The keys of fio 3.33: honoured, ignored or refused.
+//! The keys of fio (3.33, and later ones of data placement): honoured, ignored or refused.
 
 /// The treatment of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,7 +12,7 @@ pub(super) enum Meaning {
 }
 
 /// The honoured keys, with the canonical name of each.
-const HONOURED: [(&str, &str); 46] = [
+const HONOURED: [(&str, &str); 52] = [
     ("ba", "blockalign"),
     ("blockalign", "blockalign"),
     ("blocksize", "bs"),
@@ -23,8 +23,12 @@ const HONOURED: [(&str, &str); 46] = [
     ("bs_unaligned", "bs_unaligned"),
     ("bsrange", "bsrange"),
     ("bssplit", "bssplit"),
+    ("dataplacement", "dataplacement"),
     ("end_fsync", "end_fsync"),
     ("fdatasync", "fdatasync"),
+    ("fdp", "fdp"),
+    ("fdp_pli", "plids"),
+    ("fdp_pli_select", "plid_select"),
     ("filename", "filename"),
     ("filesize", "filesize"),
     ("fsync", "fsync"),
@@ -43,6 +47,8 @@ const HONOURED: [(&str, &str); 46] = [
     ("offset_increment", "offset_increment"),
     ("percentage_random", "percentage_random"),
     ("random_distribution", "random_distribution"),
+    ("plid_select", "plid_select"),
+    ("plids", "plids"),
     ("randseed", "randseed"),
     ("readwrite", "rw"),
     ("runtime", "runtime"),
@@ -93,12 +99,10 @@ const REPLAY: &str = "give the log itself as the workload";
 const ENDS_EARLY: &str = "it ends jobs by measurements; use io_size instead";
 
 /// The key, the values that switch it off (joined by |), and the reason for refusing it.
-const REFUSED: [(&str, &str, &str); 47] = [
-    ("dataplacement", "none", "use write_hint for streams"),
+const REFUSED: [(&str, &str, &str); 45] = [
+    ("dp_scheme", "", "give the identifiers in plids"),
     ("exitall", "0", ENDS_EARLY),
     ("exit_what", "", ENDS_EARLY),
-    ("fdp", "0", "use write_hint for streams"),
-    ("fdp_pli", "", "use write_hint for streams"),
     ("file_append", "0", "a device has no end to append to; use offset"),
     ("fill_device", "0", "use size"),
     ("fill_fs", "0", "use size"),

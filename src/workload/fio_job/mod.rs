@@ -6,6 +6,7 @@
 //! | `keys` | the keys: honoured, ignored or refused |
 //! | `values`, `settings` | the values, checked against the device |
 //! | `sizes` | the sizes of requests: one, a split, a range |
+//! | `placement` | the placement hints of writes |
 //! | `skew` | `random_distribution` and the random map |
 //! | `ranges` | offsets and lengths, drawn from all of these |
 //! | `zones` | `zonemode`: strides, and the write pointers of zones |
@@ -18,6 +19,7 @@
 mod ini;
 mod job;
 mod keys;
+mod placement;
 mod ranges;
 mod settings;
 mod sizes;

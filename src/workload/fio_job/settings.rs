@@ -2,11 +2,11 @@
 
 use super::ini::{Section, error_at};
 use super::keys::{Meaning, meaning};
+use super::placement::{self, Hints};
 use super::sizes::{SECTOR_BYTES, Sizes};
 use super::skew::Skew;
 use super::values::{Value, parse_number, percent_of};
 use super::zones::{ZoneMode, ZoneShape};
-use crate::expression::one_of;
 use crate::units::format_size;
 use crate::workload::{Action, WorkloadError};
 use std::collections::BTreeMap;
@@ -72,7 +72,8 @@ pub(super) struct JobSettings {
     pub random_share: [f64; 3],
     /// True if it waits for the jobs before it.
     pub waits: bool,
-    pub stream: u8,
+    /// The placement hints of its writes.
+    pub hints: Hints,
     /// The simulated time after which it ends, in nanoseconds from its first request.
     pub runtime_ns: Option<u64>,
     /// True if it goes on until then, whatever its size.
@@ -111,7 +112,6 @@ const RW: [(&str, Requests, bool); 11] = [
     ("trimwrite", Requests::TrimWrite, false),
     ("randtrimwrite", Requests::TrimWrite, true),
 ];
-const WRITE_HINTS: [(&str, u8); 5] = [("none", 0), ("short", 1), ("medium", 2), ("long", 3), ("extreme", 4)];
 /// The engines with one request in flight, whatever the iodepth.
 const SYNCHRONOUS_ENGINES: [&str; 6] = ["mmap", "psync", "pvsync", "pvsync2", "sync", "vsync"];
 const CLONES_MAX: u32 = 4096;
@@ -197,7 +197,7 @@ pub(super) fn settle(
         seed: job.get("randseed").map(|value| value.number()).transpose()?,
         random_share,
         waits: job.or("stonewall", false, Value::switch)?,
-        stream: job.or("write_hint", 0, |value| choose(value, WRITE_HINTS))?,
+        hints: read_hints(&job, warnings)?,
         runtime_ns: runtime,
         is_time_based,
         most_requests: job.get("number_ios").map(|value| value.number()).transpose()?.filter(|most| *most > 0),
@@ -243,14 +243,6 @@ fn sort_keys<'a>(file: &'a str, section: &'a Section, warnings: &mut Vec<String>
     Ok(Job { file, section, values })
 }
 
-fn choose<T: Copy, const N: usize>(value: &Value, words: [(&str, T); N]) -> Result<T, WorkloadError> {
-    words
-        .iter()
-        .find(|(word, _)| *word == value.text())
-        .map(|(_, meant)| *meant)
-        .ok_or_else(|| value.error(format_args!("expected {}", one_of(words.iter().map(|(word, _)| *word)))))
-}
-
 fn read_rw(job: &Job) -> Result<(Requests, bool), WorkloadError> {
     let Some(value) = job.get("rw") else {
         return Ok((Requests::Only(Action::Read), false));
@@ -258,7 +250,7 @@ fn read_rw(job: &Job) -> Result<(Requests, bool), WorkloadError> {
     if value.text().contains(':') {
         return Err(value.error("offset modifiers (after the colon) are not implemented"));
     }
-    choose(&value, RW.map(|(word, requests, is_random)| (word, (requests, is_random))))
+    value.choose(RW.map(|(word, requests, is_random)| (word, (requests, is_random))))
 }
 
 fn size_triple(value: &Value) -> Result<[u64; 3], WorkloadError> {
@@ -295,7 +287,7 @@ fn read_alignment(job: &Job, sizes: &[Sizes; 3]) -> Result<[u64; 3], WorkloadErr
 /// `largest`: the largest request, in bytes.
 fn read_zones(job: &Job, largest: u64) -> Result<ZoneMode, WorkloadError> {
     let mode =
-        job.or("zonemode", "none", |value| choose(value, [("none", "none"), ("strided", "strided"), ("zbd", "zbd")]))?;
+        job.or("zonemode", "none", |value| value.choose([("none", "none"), ("strided", "strided"), ("zbd", "zbd")]))?;
     let zone_bytes = job.or("zonesize", 0, Value::number)?;
     if mode != "none" && zone_bytes < SECTOR_BYTES {
         let reason = format!("zonemode={mode} needs zonesize, the bytes of a zone, from 512 on");
@@ -429,6 +421,22 @@ fn read_mix(job: &Job) -> Result<f64, WorkloadError> {
     let read = job.get("rwmixread").map(|value| Ok((value.entry.line, value.percentage()?))).transpose()?;
     let write = job.get("rwmixwrite").map(|value| Ok((value.entry.line, 1.0 - value.percentage()?))).transpose()?;
     Ok(read.into_iter().chain(write).max_by_key(|(line, _)| *line).map_or(0.5, |(_, share)| share))
+}
+
+/// The placement hints of the writes.
+fn read_hints(job: &Job, warnings: &mut Vec<String>) -> Result<Hints, WorkloadError> {
+    let keys = placement::Keys {
+        write_hint: job.get("write_hint"),
+        fdp: job.get("fdp"),
+        dataplacement: job.get("dataplacement"),
+        plids: job.get("plids"),
+        plid_select: job.get("plid_select"),
+    };
+    if let Some(unused) = keys.without_effect()? {
+        let (line, key) = (unused.entry.line, &unused.entry.key);
+        warn(warnings, format!("{}:{line}: {key} has no effect without dataplacement", job.file));
+    }
+    keys.hints()
 }
 
 fn read_queue_depth(job: &Job, warnings: &mut Vec<String>) -> Result<u32, WorkloadError> {

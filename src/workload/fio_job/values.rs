@@ -1,6 +1,7 @@
 //! The values of fio's keys: numbers with suffixes, percentages, lists for reads, writes and trims.
 
 use super::ini::{Entry, error_at};
+use crate::expression::one_of;
 use crate::units;
 use crate::workload::WorkloadError;
 
@@ -51,6 +52,15 @@ impl<'a> Value<'a> {
             .ok()
             .filter(|number| (1..=limit).contains(number))
             .ok_or_else(|| self.error(format_args!("the range is 1 to {limit}")))
+    }
+
+    /// The meaning of one of these words.
+    pub fn choose<T: Copy, const N: usize>(&self, words: [(&str, T); N]) -> Result<T, WorkloadError> {
+        words
+            .iter()
+            .find(|(word, _)| *word == self.text())
+            .map(|(_, meant)| *meant)
+            .ok_or_else(|| self.error(format_args!("expected {}", one_of(words.iter().map(|(word, _)| *word)))))
     }
 
     pub fn switch(&self) -> Result<bool, WorkloadError> {

@@ -82,7 +82,7 @@ pub(super) struct Generator {
 }
 
 /// The generators in the order of listings.
-pub(super) static GENERATORS: [Generator; 6] = [
+pub(super) static GENERATORS: [Generator; 7] = [
     generator!(
         |setup, _| Ok(setup.stream(Sequential::new)),
         "sequential",
@@ -146,6 +146,29 @@ pub(super) static GENERATORS: [Generator; 6] = [
             values: Values::Switch,
             default: "off",
             about: "off: the hot blocks are the first of the span; on: they are scattered over it",
+        }
+    ),
+    generator!(
+        Setup::cache,
+        "cache",
+        "a flash cache's two engines: buckets rewritten at random (stream 1), and regions written whole, the oldest first (stream 2)",
+        OptionKind {
+            name: "small",
+            values: Values::Share(0.0001, 0.9999),
+            default: "4%",
+            about: "the share of the span that is buckets, of one request each; the first blocks",
+        },
+        OptionKind {
+            name: "f",
+            values: Values::Share(0.0, 1.0),
+            default: "50%",
+            about: "the share of the bytes that is written to buckets",
+        },
+        OptionKind {
+            name: "region",
+            values: Values::Size(4096, 1 << 40),
+            default: "16M",
+            about: "the size of a region, which is written at once; a request at least",
         }
     ),
 ];

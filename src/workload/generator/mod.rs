@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `kinds` | the names, options and constructors |
 //! | `stream` | the workload: a pattern's blocks as operations |
-//! | `pattern` | blocks: sequential, uniform, ranked, hot and cold |
+//! | `pattern` | blocks: sequential, uniform, ranked, hot and cold, a cache's buckets and regions |
 //! | `distribution` | ranks: fio's zipf, pareto and normal |
 //! | `permutation`, `power`, `zeta` | the mathematics of patterns and distributions |
 //!
@@ -25,7 +25,7 @@ use crate::random::Random;
 use crate::units::format_size;
 use distribution::Distribution;
 use kinds::GENERATORS;
-use pattern::{HotCold, Layout, Pattern, Ranked};
+use pattern::{CacheEngines, HotCold, Layout, Pattern, Ranked};
 use stream::{Plan, Stream};
 
 /// The tolerance for shares that add up to 100%: 7.9% and 92.1% do not in binary.
@@ -125,5 +125,17 @@ impl Setup {
         let layout = Layout::new(self.places, settings.switch("scatter"), &mut self.layout_random);
         let pattern = HotCold::new(self.places, hot_places, settings.share("f"), layout);
         Ok(self.stream(|_| pattern))
+    }
+
+    fn cache(self, settings: &Settings) -> Result<Box<dyn Workload>, ExpressionError> {
+        if self.places < 2 {
+            let message = "buckets and regions need two blocks, and one request fills the span".to_string();
+            let help = "take a smaller request, a larger span or a larger device".to_string();
+            return Err(settings.error("request", message, help));
+        }
+        let in_region = (settings.size("region") / self.plan.request_bytes).max(1);
+        let bucket_places = ((self.places as f64 * settings.share("small")).round() as u64).clamp(1, self.places - 1);
+        let to_buckets = settings.share("f");
+        Ok(self.stream(|places| CacheEngines::new(places, bucket_places, to_buckets, in_region)))
     }
 }

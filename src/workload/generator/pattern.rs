@@ -27,8 +27,13 @@ impl Place {
 
 /// Draws places.
 pub trait Pattern: Send {
-    /// The next place.
+    /// The next place of a write.
     fn place(&mut self, random: &mut Random) -> Place;
+
+    /// The next place of a read or a discard; by default as of a write.
+    fn other_place(&mut self, random: &mut Random) -> Place {
+        self.place(random)
+    }
 
     /// The placement hint of writes to this place.
     fn stream_at(&self, _index: u64) -> u8 {
@@ -171,5 +176,64 @@ impl Pattern for HotCold {
     fn stream_at(&self, index: u64) -> u8 {
         let is_placed = index < self.hot_places + self.cold_places;
         if is_placed && self.layout.rank(index) < self.hot_places { HOT_STREAM } else { COLD_STREAM }
+    }
+}
+
+/// The placement hint of writes to buckets: the first placement identifier.
+const BUCKET_STREAM: u8 = 1;
+/// The placement hint of writes to regions: the second.
+const REGION_STREAM: u8 = 2;
+
+/// A flash cache's two engines: small objects in buckets that are rewritten at random, and large ones in regions that are
+/// written whole, one after the other, the oldest first (Berg et al., "The CacheLib Caching Engine", OSDI 2020).
+#[derive(Clone, Debug)]
+pub struct CacheEngines {
+    bucket_places: u64,
+    region_places: u64,
+    /// The places of a region.
+    in_region: u64,
+    /// The probability that a bucket is next, where no region is under way.
+    bucket_next: f64,
+    /// The next place of the regions, from 0, and the places that are left of the one under way.
+    next: u64,
+    left: u64,
+}
+
+impl CacheEngines {
+    /// The first `bucket_places` of `n` are buckets and get `to_buckets` of the requests (a fraction); the others are regions of
+    /// `in_region` places, the last of which may be shorter. Both have a place.
+    pub fn new(n: u64, bucket_places: u64, to_buckets: f64, in_region: u64) -> CacheEngines {
+        assert!((1..n).contains(&bucket_places) && in_region > 0, "{bucket_places} of {n} places are buckets");
+        let region_places = n - bucket_places;
+        let in_region = in_region.min(region_places);
+        // A region counts as its places.
+        let weight = to_buckets * in_region as f64;
+        let bucket_next = weight / (weight + 1.0 - to_buckets);
+        CacheEngines { bucket_places, region_places, in_region, bucket_next, next: 0, left: 0 }
+    }
+}
+
+impl Pattern for CacheEngines {
+    #[inline]
+    fn place(&mut self, random: &mut Random) -> Place {
+        if self.left == 0 {
+            if random.unit() < self.bucket_next {
+                return Place { index: random.below(self.bucket_places), stream: BUCKET_STREAM };
+            }
+            self.left = self.in_region.min(self.region_places - self.next);
+        }
+        let index = self.bucket_places + self.next;
+        self.left -= 1;
+        self.next = if self.next + 1 == self.region_places { 0 } else { self.next + 1 };
+        Place { index, stream: REGION_STREAM }
+    }
+
+    /// Any: a region is written whole, whatever is read in between.
+    fn other_place(&mut self, random: &mut Random) -> Place {
+        Place { index: random.below(self.bucket_places + self.region_places), stream: 0 }
+    }
+
+    fn stream_at(&self, index: u64) -> u8 {
+        if index < self.bucket_places { BUCKET_STREAM } else { REGION_STREAM }
     }
 }

@@ -100,7 +100,11 @@ impl<P: Pattern> Stream<P> {
             } else {
                 Action::Write
             };
-            batch.push(self.plan.operation(action, self.pattern.place(&mut self.random)));
+            let place = match action {
+                Action::Write => self.pattern.place(&mut self.random),
+                _ => self.pattern.other_place(&mut self.random),
+            };
+            batch.push(self.plan.operation(action, place));
             self.counted += u64::from(counts_all || action == Action::Write);
             appended += 1;
         }

@@ -2,9 +2,11 @@
 
 use super::initiator::{Dial, Host, unix};
 use flashpath::device::conv::{ConvSettings, Conventional};
+use flashpath::device::station::Payload;
 use flashpath::device::zns::{Zns, ZnsSettings};
 use flashpath::expression::parse_term;
 use flashpath::run::shared::{Clock, SharedDevice, SharedZones, Sharing};
+use flashpath::run::{Path, open_device};
 use flashpath::time::Time;
 use flashpath_nbd::{Address, Listener};
 use flashpath_nvme::{Drive, Limits, Server, Subsystem};
@@ -53,14 +55,33 @@ pub fn zones(more: &str, sharing: Sharing, began: Instant) -> Drive {
     Drive::Zones(Arc::new(SharedZones::new(Box::new(device), sharing, clock(began)).unwrap()))
 }
 
+/// A drive of this path.
+pub fn drive_of(path: &str, sharing: Sharing, began: Instant) -> Drive {
+    let device = open_device(&Path::read(path).unwrap(), Payload::Bytes, 1).unwrap();
+    Drive::Blocks(Arc::new(SharedDevice::new(device, sharing, clock(began)).unwrap()))
+}
+
 impl Target {
     pub fn start() -> Target {
         Target::with(Limits::default(), false, "")
     }
 
-    pub fn with(limits: Limits, paced: bool, zone_options: &str) -> Target {
+    /// A target with drives of these paths.
+    pub fn of_paths(paths: &[&str]) -> Target {
+        let (began, sharing) = (Instant::now(), Sharing { read_only: false, paced: false });
+        Target::of(paths.iter().map(|path| drive_of(path, sharing, began)).collect(), Limits::default())
+    }
+
+    fn of(drives: Vec<Drive>, limits: Limits) -> Target {
         let folder = tempfile::tempdir().unwrap();
         let socket = folder.path().join("s");
+        let subsystem = Arc::new(Subsystem::new(Some(NAME), "", drives).unwrap());
+        let listener = Listener::bind(&Address::Unix(socket.clone())).unwrap();
+        let server = Server::start(listener, subsystem, limits, Arc::new(|_| {})).unwrap();
+        Target { server: Some(server), socket, _folder: folder }
+    }
+
+    pub fn with(limits: Limits, paced: bool, zone_options: &str) -> Target {
         let began = Instant::now();
         let sharing = Sharing { read_only: false, paced };
         let drives = vec![
@@ -68,10 +89,7 @@ impl Target {
             zones(zone_options, sharing, began),
             blocks(Sharing { read_only: true, paced }, began),
         ];
-        let subsystem = Arc::new(Subsystem::new(Some(NAME), "", drives).unwrap());
-        let listener = Listener::bind(&Address::Unix(socket.clone())).unwrap();
-        let server = Server::start(listener, subsystem, limits, Arc::new(|_| {})).unwrap();
-        Target { server: Some(server), socket, _folder: folder }
+        Target::of(drives, limits)
     }
 
     pub fn dial(&self) -> Dial {

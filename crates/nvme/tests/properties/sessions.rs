@@ -1,9 +1,11 @@
 //! Sessions of hosts that send any bytes.
 
 use flashpath::device::conv::{ConvSettings, Conventional};
+use flashpath::device::station::Payload;
 use flashpath::device::zns::{Zns, ZnsSettings};
 use flashpath::expression::parse_term;
 use flashpath::run::shared::{SharedDevice, SharedZones, Sharing};
+use flashpath::run::{Path, open_device};
 use flashpath::time::Time;
 use flashpath_nvme::{Drive, Portal, Subsystem, serve_host};
 use std::io::{self, Read};
@@ -11,7 +13,7 @@ use std::sync::Arc;
 
 const NAME: &str = "nqn.2026-01.org.example:drive";
 
-/// A subsystem in memory, of blocks and of zones.
+/// A subsystem in memory, of blocks, of zones, and of blocks with placement.
 fn subsystem(paced: bool) -> (Arc<Subsystem>, Vec<Drive>) {
     let sharing = Sharing { read_only: false, paced };
     let settings = ConvSettings::read(&parse_term("conv:size=256K,timing=off").unwrap()).unwrap();
@@ -19,7 +21,15 @@ fn subsystem(paced: bool) -> (Arc<Subsystem>, Vec<Drive>) {
     let text = "zns:size=1M,zone=64K,max-open=2,max-active=3,timing=off";
     let settings = ZnsSettings::read(&parse_term(text).unwrap()).unwrap();
     let zones = SharedZones::new(Box::new(Zns::new(&settings, 4096)), sharing, Box::new(|| Time(5)));
-    let drives = vec![Drive::Blocks(Arc::new(blocks.unwrap())), Drive::Zones(Arc::new(zones.unwrap()))];
+    let placed =
+        Path::read("page:export=30%,fdp=2,fdp-groups=2/nand:size=1M,page=4K,pages-per-block=4,planes=2,timing=off");
+    let placed = open_device(&placed.unwrap(), Payload::Bytes, 1).unwrap();
+    let placed = SharedDevice::new(placed, sharing, Box::new(|| Time(5)));
+    let drives = vec![
+        Drive::Blocks(Arc::new(blocks.unwrap())),
+        Drive::Zones(Arc::new(zones.unwrap())),
+        Drive::Blocks(Arc::new(placed.unwrap())),
+    ];
     (Arc::new(Subsystem::new(Some(NAME), "", drives.clone()).unwrap()), drives)
 }
 
@@ -30,8 +40,12 @@ fn session(bytes: impl Read, paced: bool) -> (Vec<u8>, bool, Vec<u8>) {
     let portal = Portal::Local("s".to_string());
     let is_well = serve_host(&subsystem, bytes, &mut told, portal, Arc::new(|| {}), &mut || true).is_ok();
     let mut content = vec![0; 256 << 10];
-    let [Drive::Blocks(blocks), Drive::Zones(zones)] = &drives[..] else { panic!("blocks and zones") };
+    let [Drive::Blocks(blocks), Drive::Zones(zones), Drive::Blocks(placed)] = &drives[..] else {
+        panic!("three drives")
+    };
     blocks.read(0, &mut content).expect("the device works whatever a host sends");
+    let handles = placed.placement().expect("the handles work whatever a host sends");
+    content.extend(format!("{handles:?}").bytes());
     let report = |_, zone: flashpath::device::Zone| {
         content.extend(format!("{zone:?}").bytes());
         true
@@ -102,12 +116,14 @@ pub fn script(steps: &[([u8; 12], usize)]) -> Vec<u8> {
     let mut bytes = connected(0, true);
     for (number, (fields, length)) in steps.iter().enumerate() {
         let [opcode, namespace, ten, eleven, twelve, thirteen, fourteen, kind, described, high, word, page] = *fields;
-        let known = [0x02, 0x06, 0x08, 0x09, 0x0a, 0x0c, 0x18, 0x7f];
+        let known = [0x02, 0x06, 0x08, 0x09, 0x0a, 0x0c, 0x18, 0x7f, 0x19, 0x1a];
         let mut command = [0; 64];
         (command[0], command[1], command[2], command[4]) =
             (known[usize::from(opcode) % known.len()], 0x40, number as u8, namespace % 5);
-        command[40..44].copy_from_slice(&[ten % 32, page % 4, high, word % 8]);
+        command[40..44].copy_from_slice(&[ten % 40, page % 4, high, word % 8]);
         (command[44], command[48], command[52], command[59]) = (eleven, twelve, thirteen, fourteen % 4);
+        // An endurance group, or a number of events.
+        command[46] = thirteen % 5;
         // Often the length of an identify, or of the log that is asked for.
         let asked = match described % 4 {
             0 => 4096,
