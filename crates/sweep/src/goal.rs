@@ -252,8 +252,16 @@ impl Found {
         let sure_hit = ordered.iter().find(|tried| tried.is_met && tried.is_sure);
         let sure_miss = ordered.iter().rev().find(|tried| !tried.is_met && tried.is_sure);
         let has_intervals = hit.mean.is_some_and(|mean| mean.half_width.is_some());
+        let is_same = self.tried.iter().all(|tried| tried.mean.is_some_and(|mean| mean.half_width == Some(0.0)));
         sentences.push(match (sure_miss, sure_hit) {
-            _ if !has_intervals => "one seed says nothing of the spread: give several, such as --seed 1..5".to_string(),
+            _ if !has_intervals => {
+                "one seed has no interval: give several, such as --seed 1..5, where the workload or the path is random"
+                    .to_string()
+            }
+            _ if is_same => {
+                "seeds change nothing in these runs: the answer is exact for them, and says nothing of other traces"
+                    .to_string()
+            }
             (Some(miss), Some(hit)) => format!(
                 "sure at 95 %: missed with {option}={} ({}), met with {option}={} ({})",
                 miss.text,
