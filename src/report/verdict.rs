@@ -1,4 +1,4 @@
-//! What a comparison says of the life of the drive, in sentences: the numbers alone mislead where a journal counts as
+//! The life of the drive in a comparison, in sentences: the numbers alone mislead where a journal counts as
 //! writes of the host.
 
 use super::RunResult;
@@ -7,7 +7,7 @@ use super::number;
 /// Lives that differ by less are the same.
 const ALIKE: f64 = 0.005;
 
-/// How a run wears its drive, by what applications write.
+/// The wear of a run's drive, by what applications write.
 #[derive(Clone, Debug)]
 pub(super) struct Life {
     /// The name of the run.

@@ -107,7 +107,7 @@ pub(crate) struct Asked {
 }
 
 impl Asked {
-    /// What the term of a layer asks for; `None` if it exports no size, or if its values are wrong, which its layer says.
+    /// The flash that the term of a layer asks for; `None` if it exports no size, or if its values are wrong, which its layer says.
     pub fn of(layer: &Term) -> Option<Asked> {
         let value = |option: &OptionKind| -> Option<&Spanned> {
             let (_, value) = layer.options.iter().find(|(name, _)| name.text == option.name)?;

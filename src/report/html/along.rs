@@ -8,7 +8,7 @@ use std::ops::Range;
 /// A horizontal axis, which all runs of a page share.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Along {
-    /// What the host wrote, in units of so many bytes, by the name of the unit.
+    /// The writes of the host, in units of so many bytes, by the name of the unit.
     Writes(f64, &'static str),
     /// The time from the start of the count, in units of so many seconds, by the name of the unit.
     Time(f64, &'static str),

@@ -53,7 +53,7 @@ pub fn cards(results: &[RunResult]) -> String {
     format!("<div class=\"cards\">{}</div>\n", results.iter().enumerate().map(card).collect::<String>())
 }
 
-/// What the comparison says of the drives' lives, above all numbers; empty if it says nothing.
+/// The sentences of the comparison on the drives' lives, above all numbers; empty if it says nothing.
 pub fn verdict(results: &[RunResult]) -> String {
     let items: String =
         sentences(results).iter().map(|sentence| format!("<li>{}</li>", escape_path(sentence))).collect();

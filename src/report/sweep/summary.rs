@@ -95,7 +95,7 @@ fn mean(column: &str, mean: &Mean) -> String {
     }
 }
 
-/// What the groups say of the lives of drives, if they differ in one option and are few: one is compared with the others.
+/// The sentences of the groups on the lives of drives, if they differ in one option and are few: one is compared with the others.
 pub(super) fn lives(groups: &[Group], units: &Units) -> Vec<String> {
     if groups.len() > MOST_COMPARED {
         return Vec::new();
