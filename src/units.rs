@@ -51,6 +51,17 @@ fn format_binary(bytes: u64) -> String {
     bytes.to_string()
 }
 
+/// The spans of a rate, and how often a day each is.
+const SPANS: [(&str, u64); 4] = [("s", 86_400), ("min", 1440), ("h", 24), ("day", 1)];
+
+/// Bytes a day of a rate such as `200GB/day` or `5MB/s`: a size, and `/s`, `/min`, `/h` or `/day`. `None` if it is none, or
+/// does not fit 64 bits.
+pub fn parse_rate(text: &str) -> Option<u64> {
+    let (size, span) = text.split_once('/')?;
+    let (_, a_day) = SPANS.iter().find(|(name, _)| *name == span)?;
+    parse_size(size)?.checked_mul(*a_day)
+}
+
 /// A size with three digits, for people: `1.25 GiB`.
 pub fn human_size(bytes: f64) -> String {
     for (suffix, shift) in SIZE_SUFFIXES {
@@ -82,6 +93,16 @@ pub fn parse_share(text: &str) -> Option<f64> {
 /// Nanoseconds of a duration such as `50us`, `2ms`, `1.5s`. `None` if it is not a duration.
 pub fn parse_duration_ns(text: &str) -> Option<u64> {
     let (suffix, scale) = DURATION_SUFFIXES.iter().find(|(suffix, _)| text.ends_with(suffix))?;
+    let value = text.strip_suffix(suffix)?.parse::<f64>().ok()? * scale;
+    (value.is_finite() && (0.0..9e18).contains(&value)).then_some(value.round() as u64)
+}
+
+/// Nanoseconds of a span such as `60s`, `5min`, `1h` or `1day`, or of a duration. `None` if it is neither.
+pub fn parse_span_ns(text: &str) -> Option<u64> {
+    let longer = [("min", 60e9), ("h", 3600e9), ("day", 86_400e9)];
+    let Some((suffix, scale)) = longer.iter().find(|(suffix, _)| text.ends_with(suffix)) else {
+        return parse_duration_ns(text);
+    };
     let value = text.strip_suffix(suffix)?.parse::<f64>().ok()? * scale;
     (value.is_finite() && (0.0..9e18).contains(&value)).then_some(value.round() as u64)
 }
@@ -134,6 +155,19 @@ mod tests {
         assert_eq!(parse_duration_ns("1.5s"), Some(1_500_000_000));
         for wrong in ["", "50", "us", "-1us", "infs", "NaNs"] {
             assert_eq!(parse_duration_ns(wrong), None, "{wrong}");
+            assert_eq!(parse_span_ns(wrong), None, "{wrong}");
+        }
+        let spans = ["60s", "1.5min", "2h", "1day", "20ms"].map(parse_span_ns);
+        assert_eq!(spans, [60_000, 90_000, 7_200_000, 86_400_000, 20].map(|ms| Some(ms * 1_000_000)));
+    }
+
+    #[test]
+    fn a_rate_is_bytes_a_day() {
+        assert_eq!(parse_rate("200GB/day"), Some(200_000_000_000));
+        assert_eq!(parse_rate("1M/s"), Some(86_400 << 20));
+        assert_eq!(parse_rate("2K/h"), Some(48 << 10));
+        for wrong in ["200GB", "GB/day", "1G/week", "/day", "1G/day/2", "99999T/s"] {
+            assert_eq!(parse_rate(wrong), None, "{wrong}");
         }
     }
 

@@ -191,7 +191,8 @@ fn an_empty_run_and_numbers_that_are_not_finite_are_drawn() {
     broken.write_amplification.total = Some(f64::NAN);
     broken.wear.lifetime_host_tib = Some(f64::INFINITY);
     broken.flash.effective_overprovisioning = Some(f64::NAN);
-    broken.windows[3].write_amplification = f64::NEG_INFINITY;
+    broken.windows[3].write_amplification = Some(f64::NEG_INFINITY);
+    broken.windows[3].stored_blocks = f64::NEG_INFINITY;
     broken.sums[0].left = f64::NAN;
     broken.seconds_wall = f64::NAN;
     drawn_well(&[broken], LIGHT, DESK, 1 + 6);
@@ -280,6 +281,7 @@ fn a_report_of_twelve_paths_is_below_600_kilobytes() {
             result.windows = windows;
             for cause in &mut result.window_causes {
                 cause.write_amplification = (0..256).map(|window| cause.write_amplification[window % 60]).collect();
+                cause.blocks = (0..256).map(|window| cause.blocks[window % 60]).collect();
             }
             for (number, window) in result.windows.iter_mut().enumerate() {
                 window.written_blocks = (number as u64 + 1) * 344_064;

@@ -1,10 +1,13 @@
 //! Runs over time: their windows say the same as the whole result, on every kind of path.
 
 use flashpath::expression::parse_term;
-use flashpath::report::{RunResult, Window};
-use flashpath::run::{BlockWork, FileShape, Job, NoMachine, Path, Place, RunOptions, Work, run};
+use flashpath::label::Content;
+use flashpath::random::Random;
+use flashpath::report::{Environment, InFlight, RunResult, Window, json};
+use flashpath::run::{BlockWork, FileShape, Job, NoMachine, Path, Place, Replay, RunError, RunOptions, Work, run};
 use flashpath::workload::files::file_workload;
 use flashpath::workload::generator::generator;
+use flashpath::workload::{Action, Operation, Workload, WorkloadError};
 
 fn result(path: &str, work: Work<'_>, options: RunOptions) -> RunResult {
     let read = Path::read(path).unwrap();
@@ -36,10 +39,15 @@ fn check_windows(result: &RunResult, has_flash: bool) {
     let (mut begin, mut stored) = (0, 0.0);
     for (place, window) in windows.iter().enumerate() {
         assert!(window.written_blocks > begin, "{path}");
-        stored += window.write_amplification * (window.written_blocks - begin) as f64;
+        let amplification = window.write_amplification.expect("something was written");
+        let written = (window.written_blocks - begin) as f64;
+        stored += amplification * written;
         begin = window.written_blocks;
-        let causes: f64 = result.window_causes.iter().map(|cause| cause.write_amplification[place]).sum();
-        assert!((causes - window.write_amplification).abs() < 1e-9, "{path}: {causes} and {window:?}");
+        let causes: f64 = result.window_causes.iter().filter_map(|cause| cause.write_amplification[place]).sum();
+        assert!((causes - amplification).abs() < 1e-9, "{path}: {causes} and {window:?}");
+        let blocks: f64 = result.window_causes.iter().map(|cause| cause.blocks[place]).sum();
+        assert!((blocks - window.stored_blocks).abs() < 1e-6, "{path}: {blocks} and {window:?}");
+        assert!((blocks / written - amplification).abs() < 1e-9, "{path}: {blocks} and {window:?}");
         assert_eq!(window.free_blocks.is_some(), has_flash, "{path}");
         assert!(window.free_blocks.is_none_or(|free| free <= result.flash.blocks), "{path}");
     }
@@ -193,4 +201,97 @@ fn maps_show_each_erase_block_zone_and_segment() {
         assert!(flash.written.contains(&1.0), "{path}");
         assert_eq!(flash.states.is_empty(), flash.unit != "zone");
     }
+}
+
+/// Bursts of writes, with a read after each four, and silences of some seconds.
+struct Bursts {
+    next: u64,
+    end: u64,
+    pages: u64,
+}
+
+impl Workload for Bursts {
+    fn name(&self) -> &str {
+        "bursts"
+    }
+
+    fn next_batch(&mut self, batch: &mut Vec<Operation>, limit: usize) -> Result<usize, WorkloadError> {
+        let until = (self.next + limit as u64).min(self.end);
+        let (mut random, count) = (Random::new(self.next, "bursts"), until - self.next);
+        for number in self.next..until {
+            let action = if number % 5 == 4 { Action::Read } else { Action::Write };
+            // 1,000 requests in a second, and then 2.5 s without any.
+            let time_ns = number / 1000 * 3_500_000_000 + number % 1000 * 1_000_000;
+            let offset_bytes = random.below(self.pages) * 4096;
+            let content = Content::Data;
+            batch.push(Operation { time_ns, offset_bytes, length_bytes: 4096, action, content, stream: 0, device: 0 });
+        }
+        self.next = until;
+        Ok(count as usize)
+    }
+
+    fn progress(&self) -> Option<f64> {
+        None
+    }
+}
+
+fn bursts(path: &str, window_ns: Option<u64>) -> RunResult {
+    let open = |bytes: u64| -> Result<Box<dyn Workload>, RunError> {
+        Ok(Box::new(Bursts { next: 0, end: 20_000, pages: bytes / 4096 }))
+    };
+    let work = Work::Blocks(BlockWork { name: "bursts".to_string(), has_times: true, open: Box::new(open) });
+    let replay = Some(Replay::Open { scale: 1.0 });
+    result(path, work, RunOptions { replay, fill: true, window_ns, ..RunOptions::default() })
+}
+
+/// Windows were of equal writes alone: nobody saw the copies of a minute.
+#[test]
+fn windows_by_recorded_times_have_all_that_happened_and_change_nothing() {
+    for path in [
+        "page/nand:size=64M,pages-per-block=64,channels=2",
+        "page:background=3%/nand:size=64M,pages-per-block=64",
+        "page/nand:size=64M,pages-per-block=64,suspend=both",
+        "dm-zoned:reserved=3/conv:size=16M+zns:size=64M,zone=1M",
+    ] {
+        let (by_time, by_writes) = (bursts(path, Some(1_000_000_000)), bursts(path, None));
+        assert_eq!((by_time.window_seconds, by_writes.window_seconds), (Some(1.0), None));
+        let rest = |result: &RunResult| {
+            let mut result = result.clone();
+            (result.window_seconds, result.windows, result.window_causes) = (None, Vec::new(), Vec::new());
+            result.options.clear();
+            json(&[result], &Environment::default())
+        };
+        assert_eq!(rest(&by_time), rest(&by_writes), "{path}: to look at it changes nothing");
+        let windows = &by_time.windows;
+        assert!(windows.len() >= 67, "{path}: {}", windows.len());
+        let (mut begin, mut ended) = (0, 0);
+        for (number, window) in windows.iter().enumerate() {
+            let end = window.seconds_simulated.unwrap();
+            let is_last = number + 1 == windows.len();
+            assert!(is_last || (end - (number + 1) as f64).abs() < 1e-9, "{path}: window {number} ends at {end}");
+            // 800 writes in each burst.
+            let written = window.written_blocks - begin;
+            assert!(written <= 800 && (written > 0) == window.write_amplification.is_some(), "{path}: {window:?}");
+            let blocks: f64 = by_time.window_causes.iter().map(|cause| cause.blocks[number]).sum();
+            assert!((blocks - window.stored_blocks).abs() < 1e-6, "{path}: {blocks} and {window:?}");
+            let is_queue = |queue: &InFlight| queue.mean >= 1.0 && queue.max as f64 >= queue.mean;
+            assert!(window.in_flight.as_ref().is_none_or(is_queue), "{path}: {window:?}");
+            ended += window.latency_ns.get("write").map_or(0, |latency| latency.count);
+            begin = window.written_blocks;
+        }
+        assert_eq!((begin, ended), (by_time.workload.written_blocks, 16_000), "{path}");
+        let stored: f64 = windows.iter().map(|window| window.stored_blocks).sum();
+        let media: f64 =
+            by_time.ledger.iter().filter(|row| by_time.media.contains(&row.station)).map(|row| row.blocks).sum();
+        assert!((stored - media).abs() < 1e-6, "{path}: {stored} in windows, {media} in all");
+    }
+}
+
+#[test]
+fn windows_by_time_are_refused_where_there_are_no_recorded_times() {
+    let path = Path::read("page/nand:size=64M").unwrap();
+    let work = Work::Blocks(BlockWork::generated("uniform:writes=1M", 1).unwrap());
+    let options = RunOptions { window_ns: Some(1), ..RunOptions::default() };
+    let refused = Job { work, place: Place::Path(&path), seed: 1, options }.check().unwrap_err().to_string();
+    assert!(refused.contains("--window") && refused.contains("recorded times"), "{refused}");
 }

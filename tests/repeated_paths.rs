@@ -51,6 +51,10 @@ fn value(random: &mut Random, option: &OptionKind) -> Option<String> {
         Values::Count(low, high) => (low + random.below((high - low).min(12) + 1)).to_string(),
         Values::Real(low, high) => format!("{:.3}", part(random, low.max(0.0), high.min(4.0))),
         Values::Share(low, high) => format!("{:.3}%", 100.0 * part(random, low, high.min(1.0))),
+        Values::Capacity(low, high) => match random.below(2) {
+            0 => format!("{:.3}%", 100.0 * part(random, low, high)),
+            _ => pick(random, &SIZES).to_string(),
+        },
         Values::Duration(low, high) => format!("{}ns", low.max(1) + random.below(50_000_000).min(high - low.max(1))),
         Values::Choice(words) => pick(random, &words()).0.to_string(),
         Values::Switch => pick(random, &["on", "off"]).to_string(),

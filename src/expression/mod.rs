@@ -3,9 +3,12 @@
 //! A [`Kind`] describes a name and its options; [`Term::settle`] validates a term against it and returns [`Settings`],
 //! in which every option has a value. Every error points at the wrong characters and says what would be right.
 
+mod capacity;
 mod choice;
 mod row;
 
+pub use capacity::Capacity;
+pub(crate) use capacity::MOST_BYTES;
 pub use choice::{Choice, Words, words};
 pub use row::{Row, words_of};
 
@@ -73,6 +76,8 @@ pub enum Values {
     Real(f64, f64),
     /// A fraction, such as `7%` or `0.07`.
     Share(f64, f64),
+    /// A share between these bounds, or a size, such as `90%` or `480G`.
+    Capacity(f64, f64),
     /// A duration in nanoseconds, such as `50us`.
     Duration(u64, u64),
     /// An amount of writes: a size such as `4G`, or a multiple of the device such as `6x`.
@@ -103,6 +108,9 @@ impl Values {
             Values::Count(low, high) => format!("a whole number from {low} to {high}"),
             Values::Real(low, high) => format!("a number from {low} to {high}"),
             Values::Share(low, high) => format!("a share from {} to {}", percent(*low), percent(*high)),
+            Values::Capacity(low, high) => {
+                format!("a share from {} to {}, or a size such as 480G or 512GB", percent(*low), percent(*high))
+            }
             Values::Duration(low, high) => format!(
                 "a duration from {} to {}, such as 50us or 2ms",
                 units::human_duration(*low as f64),
@@ -117,7 +125,8 @@ impl Values {
         }
     }
 
-    fn accepts(&self, text: &str) -> bool {
+    /// True if an option with these values takes this one.
+    pub(crate) fn accepts(&self, text: &str) -> bool {
         match self {
             Values::Size(low, high) => units::parse_size(text).is_some_and(|value| (*low..=*high).contains(&value)),
             Values::Count(low, high) => text.parse::<u64>().is_ok_and(|value| (*low..=*high).contains(&value)),
@@ -125,6 +134,9 @@ impl Values {
             // 7 is not meant as 700 %.
             Values::Share(_, high) if *high > 1.0 && is_bare_number(text) => false,
             Values::Share(low, high) => units::parse_share(text).is_some_and(|value| (*low..=*high).contains(&value)),
+            Values::Capacity(low, high) => {
+                Capacity::parse(text).is_some_and(|capacity| capacity.is_within(*low, *high))
+            }
             Values::Duration(low, high) => {
                 units::parse_duration_ns(text).is_some_and(|value| (*low..=*high).contains(&value))
             }
@@ -415,7 +427,8 @@ impl Term {
             if !setting.option.values.accepts(&text) {
                 let message = format!("'{text}' is not a value of {}:{}", kind.name, key.text);
                 let mut help = format!("{} takes {}", key.text, setting.option.values.describe());
-                if matches!(setting.option.values, Values::Share(..)) && is_bare_number(&text) {
+                let is_share = matches!(setting.option.values, Values::Share(..) | Values::Capacity(..));
+                if is_share && is_bare_number(&text) {
                     help += &format!(": write {text}%");
                 }
                 return Err(self.error(span, message, help));

@@ -4,7 +4,7 @@
 use super::number::{self, NONE};
 use super::row::{Better, Quantity, Row, make_row};
 use super::{LedgerRow, Percentiles, RunResult, WriteRequestsResult, translation_rows};
-use crate::units::BLOCK_BYTES;
+use crate::units::{BLOCK_BYTES, format_size};
 
 /// A section of rows.
 pub struct Section {
@@ -26,6 +26,10 @@ pub fn sections(results: &[RunResult]) -> Vec<Section> {
     let work = vec![
         row("requests", Better::Neither, &|r| counted(r.workload.requests)),
         row("written by the host", Better::Neither, &|r| blocks_as_bytes(r.workload.written_blocks)),
+        row("written by applications", Better::Neither, &|r| {
+            let written = r.workload.application_blocks.filter(|blocks| *blocks != r.workload.written_blocks);
+            written.and_then(blocks_as_bytes)
+        }),
         row("read by the host", Better::Neither, &|r| blocks_as_bytes(r.workload.read_blocks)),
         row("discarded by the host", Better::Neither, &|r| nonzero(r.workload.discarded_blocks, blocks_as_bytes)),
         row("rejected lines", Better::Neither, &|r| nonzero(r.workload.rejected_lines, counted)),
@@ -36,6 +40,9 @@ pub fn sections(results: &[RunResult]) -> Vec<Section> {
         row("erases per block, min / mean / max", Better::Neither, &|r| has_flash(r).then(|| (wear_range(r), 0.0))),
         row("lifetime until the first block wears out", Better::Higher, &|r| {
             tebibytes(r.wear.lifetime_host_tib_first_block)
+        }),
+        row("drive writes per day, for five years", Better::Higher, &|r| {
+            r.wear.drive_writes_per_day.map(|writes| (number::three_digits(writes), writes))
         }),
         row("blocks worn out", Better::Lower, &|r| nonzero(r.wear.worn_out_blocks, counted)),
         row("pages read", judged, &|r| of_flash(r, r.flash.read_pages)),
@@ -99,17 +106,44 @@ pub fn key_rows(results: &[RunResult]) -> Vec<Row> {
     let row = |label: &str, better: Better, quantity: &dyn Fn(&RunResult) -> Quantity| {
         make_row(results, label.to_string(), better, quantity)
     };
-    vec![
+    let rows = vec![
         row("write amplification, steady", Better::Lower, &|r| factor(r.write_amplification.steady)),
         row("write amplification, total", Better::Lower, &|r| factor(r.write_amplification.total)),
+        row("write amplification, application bytes", Better::Lower, &|r| factor(r.write_amplification.application)),
         row("lifetime, host writes", Better::Higher, &|r| tebibytes(r.wear.lifetime_host_tib)),
+        row("lifetime, application bytes", Better::Higher, &|r| tebibytes(r.wear.lifetime_application_tib)),
+    ];
+    let at_rate = rates(results).into_iter().map(|rate| {
+        make_row(results, rate_label(rate), Better::Higher, &|r| {
+            let found = r.wear.rate.as_ref().filter(|of_run| (of_run.bytes_per_day, of_run.of) == rate)?;
+            found.years.map(|years| (format!("{} years", number::three_digits(years)), years))
+        })
+    });
+    let rest = vec![
         row("pages programmed", judged, &|r| of_flash(r, r.flash.programmed_pages)),
         row("programs of several pages at once", judged, &|r| {
             if r.flash.program_bytes > r.flash.page_bytes { of_flash(r, r.flash.programs) } else { None }
         }),
         row("blocks erased", judged, &|r| of_flash(r, r.flash.erased_blocks)),
         row("write latency, p99", Better::Lower, &|r| latency(write_of(r), |p| p.p99)),
-    ]
+    ];
+    rows.into_iter().chain(at_rate).chain(rest).collect()
+}
+
+/// The rates at which lives were asked for, and whose bytes they are of.
+fn rates(results: &[RunResult]) -> Vec<(u64, &'static str)> {
+    let mut rates = Vec::new();
+    for rate in results.iter().filter_map(|result| result.wear.rate.as_ref()) {
+        if !rates.contains(&(rate.bytes_per_day, rate.of)) {
+            rates.push((rate.bytes_per_day, rate.of));
+        }
+    }
+    rates
+}
+
+/// The label of a life at a rate: `life at 186 GiB a day of the host`.
+fn rate_label((bytes_per_day, of): (u64, &str)) -> String {
+    format!("life at {} a day of the {of}", format_size(bytes_per_day))
 }
 
 /// The row of the effective over-provisioning.

@@ -119,7 +119,7 @@ mod tests {
         let mut result = sample::page_level("page/nand", 42);
         result.write_amplification.total = Some(f64::NAN);
         result.seconds_wall = f64::INFINITY;
-        result.windows[0].write_amplification = f64::NEG_INFINITY;
+        result.windows[0].write_amplification = Some(f64::NEG_INFINITY);
         let value = &parsed(&[result])[0];
         assert!(value["write_amplification"]["total"].is_null());
         assert!(value["seconds_wall"].is_null());

@@ -5,6 +5,7 @@
 //! | [`table`] | a terminal |
 //! | [`json()`] | programs; docs/results-format.md has its fields |
 //! | [`csv`](fn@csv), [`parquet`](fn@parquet) | programs: the same as a flat table |
+//! | [`windows_csv`], [`windows_parquet`], [`windows_text`] | the windows of runs, a row for each |
 //! | [`html()`] | an offline page with charts |
 //!
 //! [`figure`] holds reproduced figures of papers, [`sweep`] the results of many runs as one table.
@@ -34,6 +35,8 @@ mod sample;
 pub mod sweep;
 mod terminal;
 mod translation_rows;
+mod verdict;
+mod windows;
 
 pub use environment::{Environment, InputFile, Machine, Program, SCHEMA};
 pub use file::{WriteError, check_writable, is_special, write_file};
@@ -44,3 +47,4 @@ pub use number::visible;
 pub use request_log::{LogRow, LogTime, RequestLog};
 pub use result::*;
 pub use terminal::table;
+pub use windows::{windows_csv, windows_parquet, windows_text};

@@ -74,7 +74,9 @@ pub struct RunResult {
     /// The run of a workload in files; absent where blocks were asked for, or another program ran.
     #[serde(flatten)]
     pub files: Option<FilesResult>,
-    /// The run in windows of equal host writes, in order.
+    /// Seconds of each window but the last, if they are by recorded times; `None` if they are of equal host writes.
+    pub window_seconds: Option<f64>,
+    /// The run in windows of equal host writes, or of equal times, in order.
     pub windows: Vec<Window>,
     /// The write amplification of the windows by cause and origin; the sum over all is that of the window.
     pub window_causes: Vec<CauseOverTime>,
@@ -132,6 +134,9 @@ pub struct WorkloadResult {
     pub discarded_blocks: u64,
     /// Rejected lines of a trace.
     pub rejected_lines: u64,
+    /// Blocks that applications wrote, without the journal and the metadata of a file system: those of files or, of a
+    /// trace that has contents, those with data. `None` where neither tells.
+    pub application_blocks: Option<u64>,
 }
 
 /// The run of a workload in files.
@@ -267,6 +272,8 @@ pub struct WriteAmplification {
     pub steady: Option<f64>,
     /// The share of the host writes before the steady part.
     pub steady_from_fraction: Option<f64>,
+    /// Bytes stored by all media over bytes that applications wrote, over the whole run; `None` if those are not known.
+    pub application: Option<f64>,
 }
 
 /// One row of the ledger.
@@ -329,8 +336,29 @@ pub struct Wear {
     pub lifetime_host_tib: Option<f64>,
     /// The same until the most worn block reaches its endurance, with wear as uneven as in this run.
     pub lifetime_host_tib_first_block: Option<f64>,
+    /// TiB that applications write until the flash is worn out, with even wear, if it goes on as in the count; `None` if
+    /// those bytes are not known, or the run erased nothing.
+    pub lifetime_application_tib: Option<f64>,
+    /// The capacity that the path exports, written by its host so often a day, wears the flash out in five years.
+    pub drive_writes_per_day: Option<f64>,
+    /// The life at a rate of writes, if one was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate: Option<RateResult>,
     /// The distribution of erase counts, ascending.
     pub histogram: Vec<WearBin>,
+}
+
+/// The life of the flash at a rate of writes.
+#[derive(Debug, Clone, Serialize, PartialEq)]
+pub struct RateResult {
+    /// The rate, in bytes a day.
+    pub bytes_per_day: u64,
+    /// The writer of these bytes: `application` where its bytes are known, else `host`.
+    pub of: &'static str,
+    /// Years until the flash is worn out; `None` without a lifetime.
+    pub years: Option<f64>,
+    /// The rate in capacities that the path exports, a day.
+    pub drive_writes_per_day: Option<f64>,
 }
 
 /// The erase blocks, zones or segments of a station at the end of a run, in the order of their addresses, in at most 1,024
@@ -425,15 +453,29 @@ pub struct Window {
     pub written_blocks: u64,
     /// Simulated seconds at its end; `None` without a timing model.
     pub seconds_simulated: Option<f64>,
-    /// Bytes stored over bytes written within the window.
-    pub write_amplification: f64,
+    /// Bytes stored over bytes written within the window; `None` if nothing was written in it.
+    pub write_amplification: Option<f64>,
+    /// Blocks of 4 KiB that all media stored within the window.
+    pub stored_blocks: f64,
     /// MiB read and written a simulated second within the window; `None` without a timing model.
     pub throughput_mib_s: Option<f64>,
     /// Erase blocks that are erased and that no layer has begun to write, at its end; `None` without flash.
     pub free_blocks: Option<u64>,
+    /// The requests in flight; absent unless windows are by recorded times.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub in_flight: Option<InFlight>,
     /// Latencies of the requests that ended within the window, by class; absent without a timing model.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub latency_ns: BTreeMap<&'static str, WindowLatency>,
+}
+
+/// The requests in flight within a window: the queue.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct InFlight {
+    /// Their mean number when a request is issued, with that one.
+    pub mean: f64,
+    /// Their greatest number.
+    pub max: u64,
 }
 
 /// Latencies of the requests of one window and class, in nanoseconds.
@@ -456,8 +498,10 @@ pub struct CauseOverTime {
     pub cause: String,
     /// The cause for which the first station wrote them.
     pub origin: String,
-    /// Bytes stored for it over bytes written by the host, for each of the windows.
-    pub write_amplification: Vec<f64>,
+    /// Bytes stored for it over bytes written by the host, for each of the windows; `None` if nothing was written in it.
+    pub write_amplification: Vec<Option<f64>>,
+    /// Blocks of 4 KiB stored for it, in each of the windows.
+    pub blocks: Vec<f64>,
 }
 
 /// A sum checked at the end of a run.

@@ -23,7 +23,15 @@ pub struct Cell {
     pub text: String,
     /// True if no path has a better value, and some path has a worse one.
     pub best: bool,
+    /// True if the run has a warning, which may void the number.
+    pub warned: bool,
 }
+
+/// The mark of a number that a warning may void.
+pub const WARNED: char = '!';
+
+/// The legend of that mark.
+pub const WARNED_LEGEND: &str = "the run has a warning, which may void the number";
 
 /// The direction in which values are better.
 #[derive(Clone, Copy, PartialEq)]
@@ -61,7 +69,11 @@ pub(super) fn make_row(
     };
     let is_best = |index| best.is_some() && value(index) == best;
     let best_cells: Vec<bool> = (0..results.len()).map(is_best).collect();
-    let text = |quantity: Quantity| quantity.map_or_else(|| NONE.to_string(), |(text, _)| text);
-    let cells = quantities.into_iter().zip(best_cells).map(|(quantity, best)| Cell { text: text(quantity), best });
-    Row { label, cells: cells.collect() }
+    let cell = |((result, quantity), best): ((&RunResult, Quantity), bool)| {
+        // What describes the run, such as its requests, is right all the same.
+        let is_judged = better != Better::Neither && quantity.is_some();
+        let text = quantity.map_or_else(|| NONE.to_string(), |(text, _)| text);
+        Cell { text, best, warned: is_judged && !result.warnings.is_empty() }
+    };
+    Row { label, cells: results.iter().zip(quantities).zip(best_cells).map(cell).collect() }
 }

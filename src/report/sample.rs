@@ -57,7 +57,9 @@ fn wear_map(station: &str, erases: &[u32]) -> StationMap {
 }
 
 fn over_time(cause: &str, write_amplification: Vec<f64>) -> CauseOverTime {
-    CauseOverTime { cause: cause.into(), origin: "host-write".into(), write_amplification }
+    let blocks = write_amplification.iter().map(|times| times * (WRITTEN_BLOCKS / 60) as f64).collect();
+    let write_amplification = write_amplification.into_iter().map(Some).collect();
+    CauseOverTime { cause: cause.into(), origin: "host-write".into(), write_amplification, blocks }
 }
 
 fn window_latencies(scale: f64, settled: f64) -> std::collections::BTreeMap<&'static str, WindowLatency> {
@@ -81,17 +83,20 @@ fn run(path: &str, seed: u64, stations: &[Station], latency_scale: Option<f64>) 
     let windows = (1..=60u64).map(|number| {
         let age = number as f64 / 60.0;
         let settled = 1.0 - (-5.0 * age).exp();
+        let amplification = 1.0 + (total - 1.0) * 1.18 * settled + 0.06 * total * (disorder.next() - 0.5);
         Window {
             written_blocks: WRITTEN_BLOCKS / 60 * number,
             seconds_simulated: latency_scale.map(|scale| age * 2_412.0 * scale),
-            write_amplification: 1.0 + (total - 1.0) * 1.18 * settled + 0.06 * total * (disorder.next() - 0.5),
+            write_amplification: Some(amplification),
+            stored_blocks: amplification * (WRITTEN_BLOCKS / 60) as f64,
+            in_flight: None,
             throughput_mib_s: latency_scale.map(|scale| 181.7 / scale * (1.6 - 0.6 * settled)),
             free_blocks: Some(64_512 / 100 * (100 - number)),
             latency_ns: latency_scale.map(|scale| window_latencies(scale, settled)).unwrap_or_default(),
         }
     });
     let windows: Vec<Window> = windows.collect();
-    let copied = windows.iter().map(|window| window.write_amplification - 1.0).collect();
+    let copied = windows.iter().filter_map(|window| Some(window.write_amplification? - 1.0)).collect();
     let window_causes =
         vec![over_time("host-write", vec![1.0; windows.len()]), over_time("garbage-collection", copied)];
     let erases: Vec<u32> = (0..64_512)
@@ -123,6 +128,7 @@ fn run(path: &str, seed: u64, stations: &[Station], latency_scale: Option<f64>) 
             written_blocks: WRITTEN_BLOCKS,
             discarded_blocks: 0,
             rejected_lines: 0,
+            application_blocks: None,
         },
         flash: FlashResult {
             programmed_pages: programmed as u64,
@@ -148,6 +154,7 @@ fn run(path: &str, seed: u64, stations: &[Station], latency_scale: Option<f64>) 
             total: Some(total),
             steady: Some(1.0 + (total - 1.0) * 1.17),
             steady_from_fraction: Some(0.55),
+            application: None,
         },
         ledger,
         media: vec![last.to_string()],
@@ -161,11 +168,15 @@ fn run(path: &str, seed: u64, stations: &[Station], latency_scale: Option<f64>) 
             worn_out_blocks: 0,
             lifetime_host_tib: Some(184.5 / total),
             lifetime_host_tib_first_block: Some(141.2 / total),
+            lifetime_application_tib: None,
+            drive_writes_per_day: Some(1.9 / total),
+            rate: None,
             histogram: wear_bins(&erases),
         },
         maps: vec![wear_map(last, &erases)],
         latency_ns: latencies,
         throughput_mib_s: latency_scale.map(|scale| 181.7 / scale),
+        window_seconds: None,
         windows,
         window_causes,
         sums: vec![SumCheck {
@@ -262,7 +273,8 @@ pub fn empty(path: &str) -> RunResult {
     result.workload =
         WorkloadResult { requests: 0, read_blocks: 0, written_blocks: 0, rejected_lines: 17, ..result.workload };
     result.flash = FlashResult { programmed_pages: 0, read_pages: 0, erased_blocks: 0, ..result.flash };
-    result.write_amplification = WriteAmplification { total: None, steady: None, steady_from_fraction: None };
+    result.write_amplification =
+        WriteAmplification { total: None, steady: None, steady_from_fraction: None, application: None };
     result.ledger.clear();
     result.wear = Wear {
         erase_count_min: 0,
@@ -270,6 +282,7 @@ pub fn empty(path: &str) -> RunResult {
         erase_count_max: 0,
         lifetime_host_tib: None,
         lifetime_host_tib_first_block: None,
+        drive_writes_per_day: None,
         histogram: wear_bins(&vec![0; 64_512]),
         ..result.wear
     };

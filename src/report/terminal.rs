@@ -6,7 +6,8 @@ use comfy_table::{
 };
 
 use super::comparison::{Section, sections};
-use super::row::Cell;
+use super::row::{Cell, WARNED, WARNED_LEGEND};
+use super::verdict::sentences;
 use super::{RunResult, files, number};
 
 /// The least width assumed: numbers are never broken.
@@ -60,8 +61,15 @@ pub fn table(results: &[RunResult], width: usize, colour: bool) -> String {
             text += &format!("{title}{}", files::stages_and_operations(result, in_files));
         }
     }
-    if !colour && sections.iter().flat_map(|section| &section.rows).flat_map(|row| &row.cells).any(|cell| cell.best) {
+    let cells = || sections.iter().flat_map(|section| &section.rows).flat_map(|row| &row.cells);
+    if !colour && cells().any(|cell| cell.best && !cell.warned) {
         text += "* best of the row\n";
+    }
+    if cells().any(|cell| cell.warned) {
+        text += &format!("{WARNED} {WARNED_LEGEND}\n");
+    }
+    for sentence in sentences(results) {
+        text += &format!("{}\n", number::visible(&sentence));
     }
     text += &notes(results);
     painted(&text, colour)
@@ -148,13 +156,18 @@ fn right(text: String) -> TableCell {
     TableCell::new(text).set_alignment(CellAlignment::Right)
 }
 
-/// A cell's text with room for the mark of the best, so that numbers align.
+/// A cell's text with room for its mark, so that numbers align: that of a warning comes before that of the best.
 fn marked(cell: &Cell, colour: bool) -> String {
-    match (cell.best, colour) {
-        (false, _) => format!("{} ", cell.text),
-        (true, false) => format!("{}*", cell.text),
-        (true, true) => format!("{STARTS_BOLD}{}{ENDS} ", cell.text),
-    }
+    let text = match (cell.best, colour) {
+        (true, true) => format!("{STARTS_BOLD}{}{ENDS}", cell.text),
+        _ => cell.text.clone(),
+    };
+    let mark = match (cell.warned, cell.best && !colour) {
+        (true, _) => WARNED,
+        (false, true) => '*',
+        (false, false) => ' ',
+    };
+    format!("{text}{mark}")
 }
 
 fn label_width(sections: &[Section]) -> usize {

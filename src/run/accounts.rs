@@ -309,8 +309,23 @@ fn wear(root: &Account, amplification: Option<f64>) -> Wear {
             .sum(),
         lifetime_host_tib: even.filter(|_| host > 0.0),
         lifetime_host_tib_first_block: uneven.reduce(f64::min).filter(|_| host > 0.0),
+        lifetime_application_tib: None,
+        drive_writes_per_day: None,
+        rate: None,
         histogram: wear_bins(&counts),
     }
+}
+
+/// TiB of writes until the first drive is worn out, with even wear, if `bytes` of them made the programs of an account
+/// since the start of the count. `None` if nothing was programmed.
+pub fn lifetime_tib(since: &Account, bytes: u64) -> Option<f64> {
+    let nodes = nodes(since);
+    let flashes = flashes(&nodes).into_iter().filter(|flash| flash.programmed_pages > 0);
+    let lives = flashes.map(|flash| {
+        let programmed = (flash.programmed_pages * flash.page_bytes) as f64;
+        bytes as f64 / programmed * flash.raw_bytes as f64 * f64::from(flash.endurance) / (1u64 << 40) as f64
+    });
+    lives.reduce(f64::min).filter(|_| bytes > 0)
 }
 
 /// The sum of the top station: it received what the workload wrote.
@@ -534,6 +549,10 @@ mod tests {
         let parts = accounted(Some((&drive(), &drive())), 16384, None, Some(1.5));
         assert_eq!(parts.ledger.iter().map(|row| row.blocks).collect::<Vec<_>>(), [6.0, 6.0], "pages are two blocks");
         assert_eq!(stored_bytes(&drive()), 3 * 8192);
+        assert_eq!(lifetime_tib(&drive(), 0), None);
+        // Three pages programmed for two blocks of an application.
+        let of_application = lifetime_tib(&drive(), 8192).unwrap();
+        assert_eq!(of_application, 8192.0 / (3.0 * 8192.0) * 4.0 * 8192.0 * 100.0 / (1u64 << 40) as f64);
         let tib = parts.wear.lifetime_host_tib.unwrap();
         assert_eq!(tib, 4.0 * 8192.0 * 100.0 / 1.5 / (1u64 << 40) as f64, "as long as the run's amplification says");
     }

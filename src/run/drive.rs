@@ -9,8 +9,8 @@ use crate::device::nand::{self, Geometry, Nand, NandSettings, Reserving, Schedul
 use crate::device::station::{DeviceSettings, OpenOptions, Payload, StationError, Storage};
 use crate::device::{BlockDevice, DeviceError, Medium};
 use crate::expression::{ExpressionError, Term, parse_term};
-use crate::translation::{Buffered, Drive, FlashLayer, Translation};
-use crate::units::BLOCK_BYTES;
+use crate::translation::{Asked, Buffered, Drive, FlashLayer, Translation};
+use crate::units::{BLOCK_BYTES, format_size, human_size};
 use std::any::Any;
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -129,6 +129,29 @@ pub(super) fn read_layer<L: FlashLayer>(
     geometry: &Geometry,
 ) -> Result<Arc<dyn AnyLayer>, ExpressionError> {
     Ok(Arc::new(L::read(term, geometry)?))
+}
+
+/// Parses the term of flash below a layer. If the layer exports a size, the size of the flash follows from it.
+///
+/// Fails if both are written, and differ.
+pub(super) fn flash_below(layer: &Term, flash: &Term) -> Result<NandSettings, ExpressionError> {
+    let Some(asked) = Asked::of(layer) else { return NandSettings::read(flash) };
+    asked.check(layer)?;
+    let Some((_, size)) = flash.options.iter().find(|(name, _)| name.text == "size") else {
+        return NandSettings::holding(flash, asked.raw_bytes);
+    };
+    let found = NandSettings::read(flash)?;
+    let geometry = &found.geometry;
+    let of_planes = geometry.raw_bytes() / u64::from(geometry.blocks.max(1)) * u64::from(geometry.units());
+    if !asked.has_spare || geometry.raw_bytes().abs_diff(asked.raw_bytes) < of_planes {
+        return Ok(found);
+    }
+    let (raw, written) = (asked.raw_bytes, &asked.written);
+    let message = format!("{written} are {} of flash, and size= says otherwise", human_size(raw as f64));
+    let follows = format_size(raw.next_multiple_of(of_planes.max(1)));
+    let help = format!("remove size=, which follows from them ({follows}), or op=: size= says what is spare");
+    let span = size.as_ref().map_or(flash.span.clone(), |size| size.span.clone());
+    Err(flash.error(span, message, help))
 }
 
 /// Bytes of memory for a flash page: its spare area with an origin, and a valid bit.

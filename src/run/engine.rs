@@ -35,6 +35,13 @@ const WRITE: usize = 1;
 /// real one do.
 const MOST_IN_FLIGHT: usize = 1 << 16;
 
+/// A path that is done so long after the last request was issued has fallen behind: a second, and this part of the run.
+const BEHIND_NS: u64 = 1_000_000_000;
+const BEHIND_PART: u64 = 100;
+
+/// More requests in flight than a host has: NVMe drives are used with some queues of up to 1,024.
+const MANY_IN_FLIGHT: usize = 8192;
+
 /// The end of all times.
 const NEVER: Time = Time(u64::MAX);
 
@@ -55,12 +62,15 @@ pub struct Options {
     pub verify: bool,
     /// The log of the counted requests, if there is one.
     pub log: Option<Logging>,
+    /// The length of windows at recorded times, in nanoseconds; `None`: of equal host writes.
+    pub window_ns: Option<u64>,
 }
 
 impl Default for Options {
     fn default() -> Options {
         let replay = Replay::Closed { depth: 32 };
-        Options { seed: 1, replay, limit: None, fill: false, precondition: None, verify: false, log: None }
+        let (limit, precondition, log, window_ns) = (None, None, None, None);
+        Options { seed: 1, replay, limit, fill: false, precondition, verify: false, log, window_ns }
     }
 }
 
@@ -75,6 +85,7 @@ impl Options {
         arguments.extend(self.fill.then(|| "--fill".to_string()));
         arguments.extend(self.precondition.map(|amount| format!("--precondition {amount}")));
         arguments.extend(self.verify.then(|| "--verify".to_string()));
+        arguments.extend(self.window_ns.map(|window_ns| format!("--window {window_ns}ns")));
         arguments
     }
 }
@@ -131,6 +142,9 @@ struct Late {
     most_ns: u64,
     /// The end of the last wait for one of those in flight.
     until: Time,
+    /// The issue of the last request.
+    last: Time,
+    most_in_flight: usize,
 }
 
 /// A run in progress.
@@ -140,6 +154,8 @@ pub(super) struct Run<T: Backend> {
     pub before: Account,
     pub served: Served,
     pub windows: Windows,
+    /// The windows by recorded times, if they are asked for. Those of equal writes beside them tell the steady state.
+    pub over_time: Option<Box<Windows>>,
     log: Option<Logging>,
     /// True from the start of the count on.
     is_counting: bool,
@@ -171,6 +187,7 @@ pub(super) fn drive<T: Backend>(
     let mut run = Run {
         served: Served::default(),
         windows: Windows::new(&CLASSES, &backend.stored()),
+        over_time: None,
         log: options.log.clone(),
         is_counting: false,
         start: Time::ZERO,
@@ -187,7 +204,8 @@ pub(super) fn drive<T: Backend>(
         newest: if options.verify { vec![0; (exported_bytes >> unit_bits) as usize] } else { Vec::new() },
         backend,
     };
-    let ended = run.all_phases(workload, options, watch).and_then(|complete| run.land_all().map(|()| complete));
+    let ended = run.all_phases(workload, options, watch);
+    let ended = ended.and_then(|complete| run.end_windows().and_then(|()| run.land_all()).map(|()| complete));
     (run, ended)
 }
 
@@ -282,6 +300,10 @@ impl<T: Backend> Run<T> {
         self.late = Late { until: self.late.until, ..Late::default() };
         self.served = Served::default();
         self.windows = Windows::new(&CLASSES, &self.backend.stored());
+        self.over_time = options.window_ns.map(|window_ns| {
+            let windows = Windows::by_time(&CLASSES, &self.backend.stored(), self.end, window_ns);
+            Box::new(windows)
+        });
         self.read_latency = LatencyHistogram::new();
         self.write_latency = LatencyHistogram::new();
         self.pace = match options.replay {
@@ -423,11 +445,11 @@ impl<T: Backend> Run<T> {
             match flight.operation.action {
                 Action::Read => {
                     self.read_latency.record(latency);
-                    self.windows.record(READ, latency);
+                    self.record(READ, latency);
                 }
                 Action::Write => {
                     self.write_latency.record(latency);
-                    self.windows.record(WRITE, latency);
+                    self.record(WRITE, latency);
                 }
                 Action::Discard | Action::Flush => {}
             }
@@ -436,6 +458,63 @@ impl<T: Backend> Run<T> {
             }
         }
         Ok(Some(at))
+    }
+
+    /// Counts a latency in the open window.
+    #[inline]
+    fn record(&mut self, class: usize, latency_ns: u64) {
+        match &mut self.over_time {
+            None => self.windows.record(class, latency_ns),
+            Some(windows) => windows.record(class, latency_ns),
+        }
+    }
+
+    /// Waits for all completions until `at`, at which a request is issued.
+    fn land_until(&mut self, at: Time) -> Result<(), RunError> {
+        while let Some(end) = self.over_time.as_ref().map(|windows| windows.end()).filter(|end| *end <= at) {
+            self.land_before(end, at)?;
+            self.mark_over_time(end);
+        }
+        self.land_before(at, at)?;
+        let in_flight = self.flights.count() + 1;
+        self.late.most_in_flight = self.late.most_in_flight.max(in_flight);
+        self.late.last = at;
+        if let Some(windows) = &mut self.over_time {
+            windows.record_queue(in_flight as u64);
+        }
+        Ok(())
+    }
+
+    /// Waits for all completions until `until`. From the last of those in flight to the issue at `at` the path is idle.
+    fn land_before(&mut self, until: Time, at: Time) -> Result<(), RunError> {
+        while self.land(until)?.is_some() {
+            if self.flights.count() == 0 && at > self.end {
+                self.backend.idle(self.end, at)?;
+            }
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn mark_over_time(&mut self, end: Time) {
+        let Served { written_blocks, read_blocks, .. } = self.served;
+        let stored = self.backend.stored();
+        if let Some(windows) = &mut self.over_time {
+            windows.mark(Asked { written_blocks, read_blocks }, &stored, end);
+        }
+    }
+
+    /// Ends the windows by time with all requests in flight: the last one when the last of them is done.
+    fn end_windows(&mut self) -> Result<(), RunError> {
+        while let Some(end) = self.over_time.as_ref().map(|windows| windows.end()) {
+            while self.land(end)?.is_some() {}
+            if self.flights.count() == 0 {
+                self.mark_over_time(self.end.min(end));
+                break;
+            }
+            self.mark_over_time(end);
+        }
+        Ok(())
     }
 
     /// Waits for the first completion of those in flight.
@@ -506,11 +585,7 @@ impl<T: Backend> Run<T> {
             Pace::Open { start, scale } => {
                 let recorded = start + (stamp_ns as f64 * scale) as u64;
                 let at = self.wait_for_place(recorded)?;
-                while self.land(at)?.is_some() {
-                    if self.flights.count() == 0 && at > self.end {
-                        self.backend.idle(self.end, at)?;
-                    }
-                }
+                self.land_until(at)?;
                 Ok(at)
             }
         }
@@ -550,18 +625,35 @@ impl<T: Backend> Run<T> {
         self.windows.mark(Asked { written_blocks, read_blocks }, &self.backend.stored(), self.end);
     }
 
-    /// The warning that the path fell behind the recorded times, if it did.
-    pub fn late_warning(&self) -> Option<String> {
-        let Late { requests, most_ns, .. } = self.late;
+    /// The warnings that the path fell behind the recorded times, and that windows are longer than asked for.
+    pub fn late_warnings(&self) -> Vec<String> {
+        let Pace::Open { .. } = self.pace else { return Vec::new() };
+        let Late { requests, most_ns, last, most_in_flight, .. } = self.late;
         let all = self.served.requests;
-        (requests > 0).then(|| {
-            format!(
+        let advice = "replay the trace slower (--timed 2), or as fast as the path allows (--depth)";
+        let behind_ns = if self.end > last { self.end.since_ns(last) } else { 0 };
+        let allowed_ns = BEHIND_NS.max(last.since_ns(self.start) / BEHIND_PART);
+        let warning = if requests > 0 {
+            Some(format!(
                 "the path does not keep up with the recorded times: {requests} of {all} requests were issued later, by up to {:.3} s, \
-                 since {MOST_IN_FLIGHT} were in flight: latencies are those of a queue that grows; replay the trace slower \
-                 (--timed 2), or as fast as the path allows (--depth)",
+                 since {MOST_IN_FLIGHT} were in flight: latencies are those of a queue that grows; {advice}",
                 most_ns as f64 / 1e9
-            )
-        })
+            ))
+        } else if behind_ns > allowed_ns {
+            Some(format!(
+                "the path does not keep up with the recorded times: its last request was done {:.3} s after the last one was issued, and \
+                 up to {most_in_flight} were in flight: latencies are those of a queue that grows; {advice}",
+                behind_ns as f64 / 1e9
+            ))
+        } else if most_in_flight >= MANY_IN_FLIGHT {
+            Some(format!(
+                "the path fell behind the recorded times for a while: up to {most_in_flight} requests were in flight, more than a host \
+                 would send: the longest latencies are those of this queue; {advice}"
+            ))
+        } else {
+            None
+        };
+        warning.into_iter().chain(self.over_time.as_ref().and_then(|windows| windows.joined_warning())).collect()
     }
 
     /// Reads every unit, and compares it with the newest write. Not counted.

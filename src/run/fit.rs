@@ -32,7 +32,7 @@ struct Rule {
 
 const LEAVE_OUT: &str = "leave it out";
 
-const RULES: [Rule; 13] = [
+const RULES: [Rule; 15] = [
     rule("--size", |given| given.file.bytes.is_some(), BLOCKS, VOLUME | KERNEL | DIRECTORY)
         .instead("set the size by an option of the workload, such as files="),
     rule("--utilization", |given| given.file.utilization.is_some(), BLOCKS, VOLUME),
@@ -53,6 +53,8 @@ const RULES: [Rule; 13] = [
         VOLUME | KERNEL | PROCESS,
     ),
     rule("--log", |given| given.log.is_some(), BLOCKS | FILES, DEVICE | VOLUME),
+    rule("--window", |given| given.window_ns.is_some(), BLOCKS, DEVICE | VOLUME),
+    rule("--rate", |given| given.rate_per_day.is_some(), BLOCKS | FILES | PROGRAM, DEVICE | VOLUME | KERNEL),
     rule("--only", |given| given.part != Part::Whole, FILES, DIRECTORY),
 ];
 
@@ -80,6 +82,14 @@ pub(super) fn check(job: &Job<'_>) -> Result<(), RunError> {
     if job.options.part == Part::Setup && job.options.limit.is_some() {
         let what = "--limit has no meaning with --only setup: it limits the counted operations".to_string();
         return Err(refused(what, "leave --limit out, or use it with --only counted"));
+    }
+    if job.options.window_ns.is_some() && !matches!(job.options.replay, Some(Replay::Open { .. })) {
+        let what =
+            "--window divides recorded times, and without --timed a trace is replayed as fast as the path allows";
+        return Err(refused(
+            what.to_string(),
+            "add --timed, or leave --window out: windows of equal writes are always there",
+        ));
     }
     match (&job.work, job.options.replay) {
         (Work::Blocks(blocks), Some(Replay::Open { .. })) if !blocks.has_times => {

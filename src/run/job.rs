@@ -7,6 +7,7 @@ use super::in_directory::run_in_directory;
 use super::in_files::FilesPlace;
 use super::in_process::run_in_process;
 use super::in_volume::run_in_volume;
+use super::lifetime;
 use super::logging::Logging;
 use super::machine::Machine;
 use super::on_kernel::run_on_kernel;
@@ -15,6 +16,7 @@ use super::path::Path;
 use super::work::{BlockWork, Job, Place, RunOptions, Work};
 use super::{Prepared, prepare, prepare_file_recorded, prepare_recorded};
 use crate::fs::directory::Directory;
+use crate::units::format_size;
 use crate::workload::Clock;
 
 impl Job<'_> {
@@ -70,6 +72,10 @@ pub fn run(job: Job<'_>, machine: &dyn Machine, watch: &mut dyn FnMut(&Progress)
     };
     outcome.result.seconds_wall = (machine.now_ns() - began) as f64 / 1e9;
     outcome.result.options.extend(options.max_request_argument());
+    if let Some(bytes_per_day) = options.rate_per_day {
+        outcome.result.wear.rate = Some(lifetime::at_rate(&outcome.result, bytes_per_day));
+        outcome.result.options.push(format!("--rate {}/day", format_size(bytes_per_day)));
+    }
     outcome.result.options.extend(options.arguments);
     Ok(outcome)
 }

@@ -24,6 +24,7 @@
 //! | `windows`, `window_latency` | windows of a run, and their latencies |
 //! | `outcome` | the outcome of a run: the only place that makes results |
 //! | `accounts` | ledger, wear and sums, computed from the stations' accounts |
+//! | `lifetime` | lifetimes in bytes of applications, and at a rate |
 //! | `maps` | maps of erase blocks, zones and segments |
 //! | `error` | errors of a run, by their fault |
 //! | `work` | the work of a run, its place and its options |
@@ -55,6 +56,7 @@ mod in_process;
 mod in_volume;
 mod job;
 mod labelling;
+mod lifetime;
 mod logging;
 mod machine;
 mod maps;

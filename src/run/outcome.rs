@@ -2,8 +2,9 @@
 
 use super::accounts::{Written, accounted, row, stored_bytes};
 use super::backend::Backend;
-use super::engine::{Options, Run};
+use super::engine::{Options, Run, Served};
 use super::error::{RunError, RunFault};
+use super::lifetime;
 use super::steady::steady_from;
 use super::windows::WindowsReport;
 use crate::device::Account;
@@ -77,7 +78,8 @@ impl Outcome {
         let Measured { workload, above, steady, mut warnings, .. } = measured;
         let since = accounts.map(|(before, after)| after.since(before));
         let written_bytes = workload.written_blocks * BLOCK_BYTES;
-        let stored = since.as_ref().filter(|_| written_bytes > 0).map(stored_bytes);
+        let all_stored = since.as_ref().map(stored_bytes);
+        let stored = all_stored.filter(|_| written_bytes > 0);
         let amplification = stored.map(|stored| stored as f64 / written_bytes as f64);
         let below = since.as_ref().zip(accounts.map(|(_, after)| after));
         let mut parts = accounted(below, measured.exported_bytes, measured.written.as_ref(), amplification);
@@ -92,7 +94,7 @@ impl Outcome {
         );
         let broken = parts.sums.iter().find(|sum| !sum.holds);
         let broken = broken.map(|sum| RunFault::Sum(format!("{}: {} and {}", sum.name, sum.left, sum.right)).into());
-        let result = RunResult {
+        let mut result = RunResult {
             name: None,
             path: name.path.to_string(),
             path_in_full: accounts.map_or(name.in_full.to_string(), |(_, top)| in_full(name.in_full, top)),
@@ -106,6 +108,7 @@ impl Outcome {
                 total: amplification,
                 steady: steady.map(|(_, value)| value),
                 steady_from_fraction: steady.map(|(from, _)| from as f64 / workload.written_blocks as f64),
+                application: None,
             },
             ledger: above.into_iter().chain(parts.ledger).collect(),
             media: parts.media,
@@ -115,6 +118,7 @@ impl Outcome {
             maps: parts.maps,
             latency_ns: measured.latency_ns,
             throughput_mib_s: measured.throughput_mib_s,
+            window_seconds: measured.windows.seconds,
             windows: measured.windows.windows,
             window_causes: measured.windows.causes,
             sums: parts.sums,
@@ -126,6 +130,9 @@ impl Outcome {
                 .cpu
                 .map(|table: CpuTable| CpuResult { ns: table.costs.named().collect(), table: table.name.into_owned() }),
         };
+        if let Some((since, stored)) = since.as_ref().zip(all_stored) {
+            lifetime::add(&mut result, since, stored);
+        }
         Outcome { result, failure: measured.failure.or(broken), census: None }
     }
 }
@@ -179,6 +186,7 @@ fn measured<B: Backend>(
         written_blocks: run.served.written_blocks,
         discarded_blocks: run.served.discarded_blocks,
         rejected_lines: workload.rejected(),
+        application_blocks: application_blocks(&run.served, run.backend.cpu().is_some()),
     };
     Measured {
         seed: options.seed,
@@ -193,10 +201,10 @@ fn measured<B: Backend>(
             let (read, write) = (run.read_latency.percentiles(), run.write_latency.percentiles());
             Latencies { read, write, ..Latencies::default() }
         }),
-        windows: run.windows.report(run.start, is_timed),
+        windows: run.over_time.as_deref().unwrap_or(&run.windows).report(run.start, is_timed),
         is_of_engine: true,
         steady,
-        warnings: workload.warnings().into_iter().chain(run.late_warning()).collect(),
+        warnings: workload.warnings().into_iter().chain(run.late_warnings()).collect(),
         options: options.arguments(),
         files: None,
         cpu: run.backend.cpu(),
@@ -204,6 +212,13 @@ fn measured<B: Backend>(
         failure: ended.err(),
         workload: served,
     }
+}
+
+/// The blocks that applications wrote: of a labelled trace those with data; in the file of a file system all.
+fn application_blocks(served: &Served, is_in_file: bool) -> Option<u64> {
+    let of = |content: Content| served.written[content as usize].0;
+    let is_labelled = of(Content::Journal) + of(Content::Metadata) > 0;
+    (is_labelled || is_in_file).then(|| if is_labelled { of(Content::Data) } else { served.written_blocks })
 }
 
 /// The workload's writes by content: the ledger's first rows.

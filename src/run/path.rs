@@ -3,7 +3,7 @@
 //! `a/b` puts b below a. `a/b+c` puts b and c below a: a `+` adds a device to the nearest station before it that can
 //! still take one of that kind. So `dm-zoned/cache/conv+zns` is dm-zoned on a cached conventional device and a zoned one.
 
-use super::drive::DriveSettings;
+use super::drive::{DriveSettings, flash_below};
 use super::outcome::PathName;
 use super::stations::{FileSystemSettings, Read, STATIONS, Station, named, names_offering};
 use crate::device::nand::NandSettings;
@@ -270,11 +270,15 @@ impl<'s> Tree<'s> {
             below.into_iter().map(device).collect()
         };
         Ok(match station.read {
-            // Above the layer on it.
-            Read::Flash => Part::Flash(match self.open.iter().rev().nth(1) {
-                Some(above) => NandSettings::read_below(&term, above.station.kind.name)?,
-                None => NandSettings::read(&term)?,
-            }),
+            Read::Flash => {
+                let layer = self.open.last().expect("flash carries no workload: it is below a layer");
+                let flash = flash_below(&layer.term, &term)?;
+                // Above the layer on it.
+                Part::Flash(match self.open.iter().rev().nth(1) {
+                    Some(above) => flash.below(above.station.kind.name, &term)?,
+                    None => flash,
+                })
+            }
             Read::Layer(read) => {
                 let Some(Part::Flash(flash)) = below.into_iter().next() else {
                     unreachable!("a layer takes flash only");
@@ -330,6 +334,13 @@ mod tests {
             ("sfs/page/nand:suspend=both", "both", "a block workload on the translation layer alone"),
             ("cache/conv:size=1G+page/nand:suspend=erases", "erases", "remove suspend"),
             ("page:op=7%,export=90%/nand", "7%", "write one of them"),
+            ("page:export=90/nand", "90", "write 90%"),
+            ("page:export=7G,op=7%/nand:size=8G", "8G", "remove size="),
+            ("page:export=7G/nand:size=7G", "7G", "take size="),
+            ("page:export=64M,op=1%/nand", "1%", "take op="),
+            ("fast:export=64M,op=1%/nand", "1%", "take op="),
+            ("superblock:export=64M,op=1%/nand", "1%", "take op="),
+            ("dftl:export=900T,op=9900%/nand", "dftl:export=900T,op=9900%", "take at most 512T"),
             ("page:export=100%/nand", "100%", "a share from 1%"),
             ("page/", "", "write a name"),
             ("", "", "write a name"),
@@ -478,5 +489,53 @@ mod tests {
         assert!(path.in_full.contains("channels=8"), "{}", path.in_full);
         let drive = Path::read("page/nand").unwrap();
         assert_eq!(drive.drive().unwrap().exported_bytes(), (2097152 * 9 / 10) * 4096);
+    }
+
+    #[test]
+    fn the_exported_size_is_held_while_the_spare_space_varies() {
+        for layer in ["page", "dftl", "fast", "superblock"] {
+            for nand in ["nand", "nand:channels=3,dies=2", "nand:preset=tlc", "nand:page=16K,pages-per-block=100"] {
+                let mut before = 0;
+                for op in [30, 50, 100] {
+                    let path = Path::read(&format!("{layer}:export=6GB,op={op}%/{nand}")).unwrap();
+                    let drive = path.drive().unwrap();
+                    let geometry = drive.nand.geometry;
+                    let raw = geometry.raw_bytes();
+                    let block = raw / u64::from(geometry.blocks);
+                    let exported = drive.exported_bytes();
+                    let is_exact = ["page", "dftl"].contains(&layer);
+                    let rounded = if is_exact { u64::from(geometry.page_bytes) } else { raw / 50 };
+                    assert!(
+                        (6_000_000_000..6_000_000_000 + rounded).contains(&exported),
+                        "{exported}: {}",
+                        path.in_full
+                    );
+                    let wanted = 60_000_000 * (100 + op);
+                    assert!(
+                        (wanted..wanted + block * u64::from(geometry.units())).contains(&raw),
+                        "{raw}: {}",
+                        path.in_full
+                    );
+                    assert_eq!(geometry.blocks % geometry.units(), 0, "{}", path.in_full);
+                    assert!(raw > before);
+                    before = raw;
+                    // The path in full has the size: it is what follows, and is taken.
+                    let again = Path::read(&path.in_full).unwrap();
+                    assert_eq!((&again.in_full, again.drive().unwrap().nand.geometry), (&path.in_full, geometry));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_size_to_export_takes_what_the_flash_leaves_or_the_default_spare_space() {
+        let bytes = |path: &str| {
+            let path = Path::read(path).unwrap();
+            let drive = path.drive().unwrap();
+            (drive.exported_bytes(), drive.nand.geometry.raw_bytes())
+        };
+        assert_eq!(bytes("page:export=5G/nand:size=8G"), (5 << 30, 8 << 30));
+        let (exported, raw) = bytes("page:export=9G/nand");
+        assert_eq!((exported, raw), (9 << 30, 10 << 30), "90 % of it");
     }
 }

@@ -132,6 +132,10 @@ pub struct RunOptions {
     pub max_request_bytes: Option<u64>,
     /// The log of the counted requests of a simulated run, if there is one.
     pub log: Option<Logging>,
+    /// The length of the windows of a run at recorded times, in simulated nanoseconds. `None`: windows of equal host writes.
+    pub window_ns: Option<u64>,
+    /// Bytes a day, for which the result tells the life of the drive.
+    pub rate_per_day: Option<u64>,
     /// The arguments of the command line that opened the work, for the command that repeats the run.
     pub arguments: Vec<String>,
 }
@@ -161,6 +165,7 @@ impl RunOptions {
             precondition: self.precondition,
             verify: self.verify,
             log: self.log.clone(),
+            window_ns: self.window_ns,
         }
     }
 }

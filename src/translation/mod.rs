@@ -6,6 +6,7 @@
 mod buffer;
 pub mod dftl;
 mod drive;
+mod exported;
 pub mod fast;
 pub mod fdp;
 mod free_blocks;
@@ -22,6 +23,7 @@ pub mod zoned;
 
 pub use buffer::{BufferCounts, BufferSettings, Buffered};
 pub(crate) use drive::{Drive, account_in_pages};
+pub(crate) use exported::Asked;
 pub use layer::FlashLayer;
 pub use request::Requests;
 pub use victim_policy::{Candidate, VictimChooser, VictimPolicy, VictimSettings};

@@ -87,6 +87,16 @@ pub fn reading(
     })
 }
 
+fn window_ns(text: &str) -> PyResult<u64> {
+    let help = || Some("take a span such as 500ms, 60s, 5min or 1h".to_string());
+    let span = flashpath::units::parse_span_ns(text).filter(|span| *span > 0);
+    span.ok_or_else(|| fault::input(format!("window: {text} is no span of time"), help()))
+}
+
+fn rate_per_day(text: &str) -> PyResult<u64> {
+    flashpath_sweep::rate(text).map_err(|error| fault::input(format!("rate: {error}"), None))
+}
+
 fn cpu_table(text: &str) -> PyResult<CpuTable> {
     flashpath_sweep::cpu_table(text).map_err(|error| fault::input(format!("cpu: {error}"), None))
 }
@@ -144,7 +154,7 @@ type Ran = (String, Option<(String, bool)>, Vec<PolicyCost>);
 impl Plan {
     /// Reads a description, and checks every run of it. `one` asks for one run, which may have files.
     #[new]
-    #[pyo3(signature = (workloads, on, options, *, format=None, columns=None, stage=None, cpu=None, one=false))]
+    #[pyo3(signature = (workloads, on, options, *, format=None, columns=None, stage=None, cpu=None, window=None, rate=None, one=false))]
     #[allow(clippy::too_many_arguments, reason = "keywords of a constructor in Python")]
     fn new(
         py: Python<'_>,
@@ -155,6 +165,8 @@ impl Plan {
         columns: Option<&str>,
         stage: Option<&str>,
         cpu: Option<&str>,
+        window: Option<&str>,
+        rate: Option<&str>,
         one: bool,
     ) -> PyResult<Plan> {
         let TraceOptions { format, columns, stage, .. } = reading(format, columns, stage)?;
@@ -165,6 +177,8 @@ impl Plan {
         };
         let cpu = cpu.map(cpu_table).transpose()?;
         let mut request = Request { workloads, on, options, format, columns, stage, cpu, ..Request::default() };
+        request.window_ns = window.map(window_ns).transpose()?;
+        request.rate_per_day = rate.map(rate_per_day).transpose()?;
         let plan = py.detach(|| {
             policies::reading(|tables| {
                 request.stations = Some(tables.stations);

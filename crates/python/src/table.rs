@@ -125,7 +125,7 @@ impl Table {
         }
         let groups = groups(&self.rows, &columns);
         let figure = Figure::choose(&columns, &groups, [x, y, by]);
-        Ok(sweep::page(title, &self.rows, &groups, &figure))
+        Ok(sweep::page(title, &[], &self.rows, &groups, &figure, &sweep::Units::new()))
     }
 
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {

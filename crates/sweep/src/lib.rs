@@ -13,6 +13,7 @@
 //! | `traces` | traces, decoded once |
 //! | `journal` | the rows of runs that are done |
 //! | `runner` | threads, the budget of memory, progress |
+//! | `goal` | the search for the value of an option with which a number reaches a goal |
 //! | `error` | errors of a sweep |
 
 #![allow(clippy::disallowed_methods, reason = "a sweep has the clock of its progress")]
@@ -20,6 +21,7 @@
 mod cells;
 mod cpu;
 mod error;
+mod goal;
 mod journal;
 mod options;
 mod plan;
@@ -31,9 +33,10 @@ mod work;
 
 pub use cpu::{cpu_argument, cpu_steps, cpu_table};
 pub use error::{JournalFault, SweepError};
+pub use goal::{Found, Goal, Tried, search};
 pub use journal::{DoneRun, Identity, Journal};
-pub use options::{COMMAND, SEED};
-pub use plan::{Plan, Point, Request};
+pub use options::{COMMAND, SEED, rate};
+pub use plan::{Plan, Point, Request, units};
 pub use runner::{Abandoned, ERROR, Limits, SweepProgress, check_memory, failed_point, has_failed, run_all, run_point};
 pub use template::Template;
 pub use traces::Traces;

@@ -1,6 +1,6 @@
 //! The options of the command that a sweep can vary: those of `flashpath run` for simulated runs.
 
-use flashpath::expression::{Amount, ExpressionError, Kind, OptionKind, Settings, Values, parse_term, words};
+use flashpath::expression::{Amount, Capacity, ExpressionError, Kind, OptionKind, Settings, Values, parse_term, words};
 use flashpath::run::{FileShape, Replay, RunOptions};
 use flashpath::workload::trace::Addresses;
 
@@ -36,6 +36,12 @@ pub const SEED: &str = "seed";
 
 const fn option(name: &'static str, values: Values, default: &'static str, about: &'static str) -> OptionKind {
     OptionKind { name, values, default, about }
+}
+
+/// Bytes a day of a rate of writes, such as `200GB/day`; the error says what would be one.
+pub fn rate(text: &str) -> Result<u64, String> {
+    let rate = flashpath::units::parse_rate(text).filter(|rate| *rate > 0);
+    rate.ok_or_else(|| "expected a size and /day, /h, /min or /s, such as 200GB/day".to_string())
 }
 
 /// The options of a trace alone.
@@ -142,8 +148,11 @@ pub fn cell(takes: Option<Values>, text: &str) -> serde_json::Value {
         Some(Values::Count(..)) => text.parse::<u64>().ok().map(serde_json::Value::from),
         Some(Values::Real(..)) => number(text).map(serde_json::Value::from),
         Some(Values::Duration(..)) => parse_duration_ns(text).map(serde_json::Value::from),
+        Some(Values::Capacity(..)) if matches!(Capacity::parse(text), Some(Capacity::Bytes(_))) => {
+            parse_size(text).map(serde_json::Value::from)
+        }
         // Divided, not multiplied by 0.01: 57% is 0.57.
-        Some(Values::Share(..)) => match text.strip_suffix('%') {
+        Some(Values::Share(..) | Values::Capacity(..)) => match text.strip_suffix('%') {
             Some(percent) => number(percent).map(|percent| serde_json::Value::from(percent / 100.0)),
             None => number(text).map(serde_json::Value::from),
         },

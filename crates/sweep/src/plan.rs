@@ -6,10 +6,12 @@
 use crate::cells::{Cell, MOST_RUNS, add_column, cells_of, check_count};
 use crate::error::SweepError;
 use crate::options::{COMMAND, Chosen, SEED, cell, check};
-use crate::template::Template;
+use crate::template::{Axis, Template};
 use crate::traces::Traces;
+use crate::values::Value as OptionValue;
 use crate::work::{Work, WorkloadRequest, read_workloads};
-use flashpath::expression::{ExpressionError, Kind};
+use flashpath::expression::{Capacity, ExpressionError, Kind, Values};
+use flashpath::report::sweep::{Unit, Units};
 use flashpath::run::{Job, NoMachine, Outcome, Path, Progress, RunError, STATIONS, Station, memory_bytes, run};
 use flashpath::task::CpuTable;
 use flashpath::workload::trace::{Columns, Format, Stage, TraceOptions};
@@ -38,8 +40,51 @@ pub struct Request {
     pub stage: Option<Stage>,
     /// The CPU time of file workloads; `None`: the table in the program.
     pub cpu: Option<CpuTable>,
+    /// The length of windows at recorded times, in nanoseconds, for the result of one run; `None`: of equal host writes.
+    pub window_ns: Option<u64>,
+    /// Bytes a day, for which results tell the life of the drive.
+    pub rate_per_day: Option<u64>,
     /// The stations of paths; `None`: those of the library.
     pub stations: Option<&'static [Station]>,
+}
+
+/// The units of the options with several values, by column.
+///
+/// Fails if a path or a workload is no expression.
+pub fn units(request: &Request) -> Result<Units, SweepError> {
+    let kinds: Vec<&'static Kind> = request.stations.unwrap_or(STATIONS).iter().map(|station| station.kind).collect();
+    let mut axes: Vec<Axis> = Vec::new();
+    for (_, path) in &request.on {
+        axes.extend(Template::of_path(path, &kinds)?.axes);
+    }
+    for workload in &request.workloads {
+        axes.extend(workload.axes()?);
+    }
+    for (name, text) in &request.options {
+        if let Some(option) = COMMAND.options.iter().find(|option| option.name == name) {
+            axes.extend(Template::of_option(option, text)?.axes);
+        }
+    }
+    Ok(axes.into_iter().filter_map(|axis| Some((axis.name.clone(), unit_of(&axis)?))).collect())
+}
+
+/// The unit of an option's cells.
+fn unit_of(axis: &Axis) -> Option<Unit> {
+    match axis.takes? {
+        Values::Share(..) => Some(Unit::Share),
+        Values::Size(..) => Some(Unit::Bytes),
+        Values::Duration(..) => Some(Unit::Nanoseconds),
+        Values::Capacity(..) => {
+            let is_size = |value: &OptionValue| matches!(Capacity::parse(&value.text), Some(Capacity::Bytes(_)));
+            let sizes = axis.values.iter().filter(|value| is_size(value)).count();
+            match sizes {
+                0 => Some(Unit::Share),
+                all if all == axis.values.len() => Some(Unit::Bytes),
+                _ => None,
+            }
+        }
+        _ => None,
+    }
 }
 
 /// The number of runs that a description may have.
@@ -216,6 +261,8 @@ impl Plan {
         add(&format!("{:?} {:?}", format.map(Format::name), stage.map(Stage::letter)));
         // Without a description, sweeps of before are continued.
         columns.iter().for_each(|columns| add(&format!("columns {columns}")));
+        let rate = self.options.iter().find_map(|options| options.chosen.run.rate_per_day);
+        rate.iter().for_each(|rate| add(&format!("rate {rate}")));
         self.seeds.iter().for_each(|seed| add(&seed.to_string()));
         self.columns.iter().for_each(|column| add(column));
         hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
@@ -375,6 +422,7 @@ fn read_options(request: &Request, columns: &mut Vec<String>) -> Result<(Vec<Pla
     let options = choices.into_iter().map(|(given, cells)| {
         let mut chosen = Chosen::of(&given);
         chosen.run.cpu.clone_from(&request.cpu);
+        (chosen.run.rate_per_day, chosen.run.window_ns) = (request.rate_per_day, request.window_ns);
         PlannedOptions { chosen, cells }
     });
     Ok((options.collect(), seeds))

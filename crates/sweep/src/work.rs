@@ -3,7 +3,7 @@
 use crate::cells::{Cell, add_column, cells_of, check_count};
 use crate::error::SweepError;
 use crate::options::Chosen;
-use crate::template::Template;
+use crate::template::{Axis, Template};
 use crate::traces::Traces;
 use flashpath::expression::{Kind, Term, parse_term};
 use flashpath::run::{BlockWork, Job, Path as DevicePath, Place, RunError, RunOptions, Work as JobWork};
@@ -33,6 +33,19 @@ pub enum WorkloadRequest {
         /// Its name in results and messages, if it is not that of the file.
         name: Option<String>,
     },
+}
+
+impl WorkloadRequest {
+    /// The options with several values.
+    pub(crate) fn axes(&self) -> Result<Vec<Axis>, SweepError> {
+        match self {
+            WorkloadRequest::Expression(text) => {
+                let kinds: Vec<&'static Kind> = [generator::kinds(), files::kinds()].concat();
+                Ok(Template::of_workload(text, &kinds)?.axes)
+            }
+            WorkloadRequest::Trace { .. } | WorkloadRequest::FioJob { .. } => Ok(Vec::new()),
+        }
+    }
 }
 
 /// A workload of a plan.

@@ -4,6 +4,7 @@ use super::preset::Preset;
 use super::suspension::{SUSPEND, SUSPEND_READS, SUSPEND_TIME, Suspension};
 use super::{Geometry, Latencies};
 use crate::expression::{Choice, ExpressionError, Kind, OptionKind, Settings, Term, Values, words};
+use crate::units::format_size;
 
 /// The station `nand`. Without a preset it is the textbook drive of theory: one die, and the times of TLC.
 pub static KIND: Kind = Kind {
@@ -20,7 +21,7 @@ pub static KIND: Kind = Kind {
             name: "size",
             values: Values::Size(1 << 16, 1 << 50),
             default: "8G",
-            about: "bytes of flash, exported and spare; rounded down to whole blocks",
+            about: "bytes of flash, exported and spare; rounded down to whole blocks. It follows from export= and op= of the layer above, if both are written and export is a size",
         },
         OptionKind {
             name: "page",
@@ -116,17 +117,33 @@ pub struct NandSettings {
 impl NandSettings {
     /// Parses a term. Errors point at the wrong option.
     pub fn read(term: &Term) -> Result<NandSettings, ExpressionError> {
-        let mut settings = term.settle(&KIND)?;
+        NandSettings::of(term.settle(&KIND)?, None)
+    }
+
+    /// Parses a term without a size: the flash has at least `bytes`, and whole blocks on all planes.
+    ///
+    /// # Panics
+    ///
+    /// If the term has a size: the caller knows which of the two is right.
+    pub fn holding(term: &Term, bytes: u64) -> Result<NandSettings, ExpressionError> {
+        let settings = term.settle(&KIND)?;
+        assert!(!settings.is_given("size"), "a size that is written is not replaced");
+        NandSettings::of(settings, Some(bytes))
+    }
+
+    /// The settings of a term, on flash of at least so many bytes, if that is asked for.
+    fn of(mut settings: Settings, least_bytes: Option<u64>) -> Result<NandSettings, ExpressionError> {
+        let set_size = |settings: &mut Settings, bytes: u64| settings.set_default("size", &format_size(bytes));
         if settings.is_set("preset") {
             let preset = settings.choice::<&'static Preset>("preset");
             settings.set_defaults(preset.values);
+            least_bytes.into_iter().for_each(|bytes| set_size(&mut settings, bytes));
             let planes = ["channels", "dies", "planes"].map(|name| settings.count(name)).iter().product::<u64>();
             let page_bytes = settings.choice::<PageBytes>("page").0;
             let (pages, bytes_per_plane) = (settings.count("pages-per-block"), settings.size("size") / planes);
             let pages = preset.pages_per_block(pages, bytes_per_plane, page_bytes.into());
             settings.set_default("pages-per-block", &pages.to_string());
         }
-        let count = |name: &str| settings.count(name) as u32;
         let page = settings.choice::<PageBytes>("page").0;
         let unit = if settings.is_set("unit") { settings.choice::<PageBytes>("unit").0 } else { page };
         if unit > page {
@@ -134,6 +151,12 @@ impl NandSettings {
             let help = format!("take at most unit={0}, or page={1}", settings.text("page"), settings.text("unit"));
             return Err(settings.error("unit", message, help));
         }
+        if let Some(bytes) = least_bytes {
+            let planes = ["channels", "dies", "planes"].map(|name| settings.count(name)).iter().product::<u64>();
+            let blocks_bytes = settings.count("pages-per-block") * u64::from(page) * planes;
+            set_size(&mut settings, bytes.next_multiple_of(blocks_bytes));
+        }
+        let count = |name: &str| settings.count(name) as u32;
         let geometry = Geometry::in_units(
             settings.size("size"),
             unit,
@@ -157,18 +180,17 @@ impl NandSettings {
         })
     }
 
-    /// Parses the term of flash below a station that must know the end of a request before it makes the next one: its
-    /// timing model cannot let a later read delay an earlier program.
-    pub fn read_below(term: &Term, above: &str) -> Result<NandSettings, ExpressionError> {
-        let flash = NandSettings::read(term)?;
-        if flash.suspension.is_some() {
+    /// The same below a station that must know the end of a request before it makes the next one: its timing model cannot
+    /// let a later read delay an earlier program. `term` is the one that was read.
+    pub fn below(self, above: &str, term: &Term) -> Result<NandSettings, ExpressionError> {
+        if self.suspension.is_some() {
             let settings = term.settle(&KIND)?;
             let message =
                 format!("{above} asks for the end of each request at once, before a later read could suspend it");
             let help = "remove suspend, or run a block workload on the translation layer alone".to_string();
             return Err(settings.error("suspend", message, help));
         }
-        Ok(flash)
+        Ok(self)
     }
 
     fn does_not_fit(settings: &Settings, help: String) -> ExpressionError {

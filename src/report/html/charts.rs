@@ -1,9 +1,9 @@
 //! The charts that compare all paths: write amplification over time, latencies, wear.
 
+use super::along::{Along, written};
 use super::bins::{bins, most_bins};
 use crate::report::chart::{Axis, Chart, Marks, Panel, Scale, Series};
-use crate::report::{Percentiles, RunResult, WearBin, Window, number};
-use crate::units::BLOCK_BYTES;
+use crate::report::{Percentiles, RunResult, WearBin, number};
 use std::ops::Range;
 
 /// The letter of a path: `A`; a number from the 27th on.
@@ -22,40 +22,26 @@ fn series(index: usize, result: &RunResult, marks: Marks) -> Series {
     Series { style: index, tag: path_tag(index), name: number::visible(result.label()), marks }
 }
 
-/// Write amplification by window over the bytes written by the host; `None` if no run has windows. The steady part of a
-/// run is drawn thicker.
+/// Write amplification by window over what the host wrote, or over the time if windows are by time; `None` if no run has
+/// windows. The steady part of a run is drawn thicker.
 pub fn write_amplification(results: &[RunResult]) -> Option<Chart> {
-    let written = results.iter().filter_map(|result| result.windows.last()).map(|window| window.written_blocks);
-    let (divisor, unit) = byte_scale(written.max()? as f64 * BLOCK_BYTES as f64);
-    let x = Axis::linear(&format!("written by the host, {unit}"));
-    let mut panel = Panel::new("", x, Axis::linear("write amplification"));
+    let along = Along::of(results)?;
+    let mut panel = Panel::new("", along.axis(), Axis::linear("write amplification"));
     for (index, result) in results.iter().enumerate().filter(|(_, result)| !result.windows.is_empty()) {
-        let points = joined(&result.windows, bins(result, most_bins(results))).map(|(begin, end, amplification)| {
-            // A window's value is drawn at its middle.
-            ((begin + end) as f64 / 2.0 * BLOCK_BYTES as f64 / divisor, amplification)
-        });
-        let points: Vec<(f64, f64)> = points.collect();
-        let end = result.windows.last().map_or(0.0, |window| window.written_blocks as f64);
-        let steady = result.write_amplification.steady_from_fraction;
-        let thick_from = steady.map(|from| from * end * BLOCK_BYTES as f64 / divisor);
+        let amplification = |bin: Range<usize>| {
+            let written = written(&result.windows, &bin);
+            let stored: f64 = result.windows[bin.clone()].iter().map(|window| window.stored_blocks).sum();
+            // A part's value is drawn at its middle; one without writes has none.
+            (written > 0).then(|| (along.middle(&result.windows, &bin), stored / written as f64))
+        };
+        let points = bins(result, most_bins(results)).into_iter().filter_map(amplification).collect();
+        let steady = result.write_amplification.steady_from_fraction.filter(|_| along.is_by_writes());
+        let end = result.windows.len();
+        let thick_from = steady.map(|from| from * along.end(&result.windows, end));
         panel.series.push(series(index, result, Marks::Line { points, thick_from }));
     }
-    let summary = "Write amplification over the bytes written by the host, by path";
-    Some(Chart::new("write-amplification", summary, vec![panel]))
-}
-
-/// The windows joined to these parts: the blocks written before and after each part, and the mean of its windows' write
-/// amplification, weighted by the blocks written.
-fn joined(windows: &[Window], bins: Vec<Range<usize>>) -> impl Iterator<Item = (u64, u64, f64)> {
-    let mut begin = 0;
-    bins.into_iter().map(move |bin| {
-        let (before, mut programmed) = (begin, 0.0);
-        for window in &windows[bin] {
-            programmed += window.written_blocks.saturating_sub(begin) as f64 * window.write_amplification;
-            begin = window.written_blocks;
-        }
-        (before, begin, programmed / begin.saturating_sub(before) as f64)
-    })
+    let summary = format!("Write amplification over {}, by path", along.over());
+    Some(Chart::new("write-amplification", &summary, vec![panel]))
 }
 
 /// The classes of requests with a panel of latencies.
@@ -138,13 +124,6 @@ fn outline(bins: &[WearBin]) -> Vec<(f64, f64)> {
     points
 }
 
-/// The largest binary unit that is at most half of `bytes`: its size and name.
-pub fn byte_scale(bytes: f64) -> (f64, &'static str) {
-    let units = [(50, "PiB"), (40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")];
-    let fitting = units.into_iter().map(|(shift, name)| ((1u64 << shift) as f64, name));
-    fitting.into_iter().find(|(unit, _)| bytes >= 2.0 * unit).unwrap_or((1.0, "bytes"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -159,24 +138,6 @@ mod tests {
         assert!(thick_from.is_some_and(|from| first < from && from < last));
         let svg = chart.svg(crate::report::chart::Width::Wide);
         assert_eq!(svg.matches("class=\"series\"").count(), 2, "two parts that share a point");
-    }
-
-    #[test]
-    fn joined_windows_keep_the_programmed_blocks() {
-        let any = sample::page_level("a", 1).windows[0].clone();
-        let window = |number: u64| Window {
-            written_blocks: number * number,
-            write_amplification: (number % 7) as f64,
-            ..any.clone()
-        };
-        let windows: Vec<Window> = (1..=1000).map(window).collect();
-        let expected: u64 = (1..=1000u64).map(|number| (2 * number - 1) * (number % 7)).sum();
-        let bins = (0..100).map(|part| part * 10..(part + 1) * 10).collect();
-        let points: Vec<(u64, u64, f64)> = joined(&windows, bins).collect();
-        assert_eq!(points.len(), 100);
-        assert!(points.windows(2).all(|pair| pair[0].1 == pair[1].0));
-        let programmed: f64 = points.iter().map(|(begin, end, value)| (end - begin) as f64 * value).sum();
-        assert!((programmed - expected as f64).abs() < 1e-3, "{programmed} and {expected}");
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! | `mod.rs` | the page: its sections, in order |
 //! | [`parts`] | cards and tables |
 //! | [`charts`] | the charts that compare paths |
+//! | [`along`], [`bins`] | the horizontal axis of runs over time, and their parts |
 //! | [`over_time`] | the charts of runs over time, and the maps of their stations |
 //! | [`files`] | the stages and operations of runs in files |
 //! | `page.css`, `page.js`, `errors.js` | style and scripts, included verbatim |
@@ -12,6 +13,7 @@
 //! The page fetches nothing: its figures are drawn here, by [`chart`](super::chart). User text (a path, a warning) passes
 //! through [`escape`](super::escape).
 
+mod along;
 mod bins;
 mod charts;
 mod files;
@@ -20,12 +22,14 @@ mod parts;
 
 use super::chart::{self, Chart, embedded, embedded_path};
 use super::escape::{escape, escape_path, shell_option, shell_word};
+use super::row::WARNED_LEGEND;
 use super::{RunResult, number};
 
 /// The results as a self-contained HTML page of less than 600 kB for 12 paths. Its scripts change the theme and save
 /// figures: without them all else is there.
 pub fn html(results: &[RunResult]) -> String {
     let sections = [
+        parts::verdict(results),
         notes(results),
         section("Key numbers", &parts::cards(results)),
         flows(results),
@@ -45,13 +49,15 @@ pub fn html(results: &[RunResult]) -> String {
          <title>{title} \u{b7} Flashpath</title>\n<style>\n{css}</style>\n<script>\n{errors}</script>\n</head>\n<body>\n\
          <header><div><div class=\"eyebrow\">Flashpath report</div><h1>{heading}</h1><p class=\"muted\">{subtitle}</p></div>\
          <button id=\"theme\" type=\"button\" aria-label=\"Change between light and dark\">Dark</button></header>\n\
-         <main>\n{sections}</main>\n<footer>Blocks are 4 KiB. Sizes are binary. A dot (\u{2022}) marks the best of its row.</footer>\n\
+         <main>\n{sections}</main>\n<footer>Blocks are 4 KiB. Sizes are binary. A dot (\u{2022}) marks the best of its row. \
+         An exclamation mark (!): {warned}.</footer>\n\
          <script>\n{script}</script>\n<script>\n{charts}</script>\n</body>\n</html>\n",
         title = escape(&workload),
         heading = escape_path(&workload),
         css = chart::css() + include_str!("page.css"),
         errors = include_str!("errors.js"),
         subtitle = subtitle(results),
+        warned = WARNED_LEGEND,
         sections = sections.concat(),
         script = include_str!("page.js"),
         charts = chart::SCRIPT,
@@ -149,8 +155,13 @@ fn amplification(results: &[RunResult]) -> String {
         "<figcaption>No run reached a steady state.</figcaption>"
     };
     let causes = over_time::causes(results).map_or(String::new(), |figure| {
-        let caption = "<figcaption>By cause and, if it is another, origin: what the media stored for it, over what the host wrote.\
-             </figcaption>";
+        let caption = match results.iter().any(|result| result.window_seconds.is_some()) {
+            true => "<figcaption>By cause and, if it is another, origin: what the media stored for it.</figcaption>",
+            false => {
+                "<figcaption>By cause and, if it is another, origin: what the media stored for it, over what the host wrote.\
+                 </figcaption>"
+            }
+        };
         panel(&figure, caption)
     });
     section("Write amplification over time", &(panel(&figure, caption) + &causes))

@@ -1,7 +1,8 @@
 //! The charts of runs over time, and the maps of their stations at the end.
 
+use super::along::{Along, written};
 use super::bins::{bins, most_bins};
-use super::charts::{byte_scale, path_tag};
+use super::charts::path_tag;
 use crate::report::chart::{Axis, Chart, Marks, Panel, Series};
 use crate::report::{CauseOverTime, RunResult, StationMap, Window, number};
 use crate::units::BLOCK_BYTES;
@@ -24,30 +25,13 @@ pub fn is_in_full(results: &[RunResult]) -> bool {
     results.len() <= MOST_IN_FULL
 }
 
-/// The unit of what the hosts wrote: its bytes and its name. `None` if no run has windows.
-fn written_unit(results: &[RunResult]) -> Option<(f64, &'static str)> {
-    let written = results.iter().filter_map(|result| result.windows.last()).map(|window| window.written_blocks);
-    Some(byte_scale(written.max()? as f64 * BLOCK_BYTES as f64))
-}
-
-fn written_axis(unit: &str) -> Axis {
-    Axis::linear(&format!("written by the host, {unit}"))
-}
-
-/// The windows in at most `most` parts: of each, its middle in bytes written by the host, and its windows.
-fn parts(windows: &[Window], most: usize) -> impl Iterator<Item = (f64, std::ops::Range<usize>)> {
+/// The windows in at most `most` parts: of each, its middle along the run, and its windows.
+fn parts(along: Along, windows: &[Window], most: usize) -> impl Iterator<Item = (f64, std::ops::Range<usize>)> {
     let count = windows.len().min(most);
     (0..count).map(move |part| {
         let range = part * windows.len() / count..(part + 1) * windows.len() / count;
-        (middle(windows, &range), range)
+        (along.middle(windows, &range), range)
     })
-}
-
-/// The middle of a part in bytes written by the host.
-fn middle(windows: &[Window], range: &std::ops::Range<usize>) -> f64 {
-    let begin = range.start.checked_sub(1).map_or(0, |before| windows[before].written_blocks);
-    let end = windows[range.end - 1].written_blocks;
-    (begin + end) as f64 / 2.0 * BLOCK_BYTES as f64
 }
 
 /// A value of a part, from its windows.
@@ -55,14 +39,22 @@ type Of = fn(&[Window]) -> Option<f64>;
 
 /// The mean weighted by time: all that was moved over all seconds.
 fn throughput(windows: &[Window]) -> Option<f64> {
-    let rates: Option<Vec<f64>> = windows.iter().map(|window| window.throughput_mib_s).collect();
+    let rates: Vec<f64> = windows.iter().map(|window| window.throughput_mib_s).collect::<Option<_>>()?;
+    if windows.iter().any(|window| window.in_flight.is_some()) {
+        // Windows by time have equal times.
+        return Some(mean(&rates));
+    }
     // Windows have equal writes: the mean of their times for each MiB is that of the whole.
-    let times: f64 = rates?.iter().map(|rate| 1.0 / rate).sum();
+    let times: f64 = rates.iter().map(|rate| 1.0 / rate).sum();
     Some(windows.len() as f64 / times)
 }
 
 fn free_blocks(windows: &[Window]) -> Option<f64> {
     Some(windows.last()?.free_blocks? as f64)
+}
+
+fn in_flight(windows: &[Window]) -> Option<f64> {
+    windows.iter().filter_map(|window| window.in_flight).map(|in_flight| in_flight.max as f64).reduce(f64::max)
 }
 
 /// The worst of the windows, in nanoseconds.
@@ -72,11 +64,11 @@ fn worst(windows: &[Window], class: &str, of: fn(&crate::report::WindowLatency) 
 }
 
 /// A panel with a line for each run that has the value.
-fn panel(results: &[RunResult], (divisor, unit): (f64, &str), title: &str, y: Axis, of: Of) -> Option<Panel> {
-    let mut panel = Panel::new(title, written_axis(unit), y);
+fn panel(results: &[RunResult], along: Along, title: &str, y: Axis, of: Of) -> Option<Panel> {
+    let mut panel = Panel::new(title, along.axis(), y);
     for (index, result) in results.iter().enumerate() {
-        let points = parts(&result.windows, points_of_line(results.len() * PANELS))
-            .filter_map(|(middle, range)| Some((middle / divisor, of(&result.windows[range])?)));
+        let points = parts(along, &result.windows, points_of_line(results.len() * PANELS))
+            .filter_map(|(middle, range)| Some((middle, of(&result.windows[range])?)));
         let points: Vec<(f64, f64)> = points.collect();
         if !points.is_empty() {
             panel.series.push(Series::line(index, &path_tag(index), &number::visible(result.label()), points));
@@ -86,20 +78,21 @@ fn panel(results: &[RunResult], (divisor, unit): (f64, &str), title: &str, y: Ax
 }
 
 /// The most panels of [`rates`].
-const PANELS: usize = 8;
+const PANELS: usize = 9;
 
 /// Throughput, latencies and free blocks over the bytes written by the host; `None` if no run has any of them.
 pub fn rates(results: &[RunResult]) -> Option<Chart> {
-    let unit = written_unit(results)?;
+    let along = Along::of(results)?;
     let latency = || {
         Axis::log("latency").labelled(|nanoseconds| {
             number::latency(nanoseconds.round() as u64).replace(".00 ", " ").replace(".0 ", " ")
         })
     };
-    let rate = |title, y, of| panel(results, unit, title, y, of);
+    let rate = |title, y, of| panel(results, along, title, y, of);
     let mut panels = vec![
         rate("Throughput", Axis::linear("MiB/s"), throughput),
         rate("Free erase blocks", Axis::linear("erase blocks"), free_blocks),
+        rate("Requests in flight: most", Axis::linear("requests"), in_flight),
         rate("Writes: 99 %", latency(), |part| worst(part, "write", |latency| latency.p99)),
         rate("Reads: 99 %", latency(), |part| worst(part, "read", |latency| latency.p99)),
     ];
@@ -112,8 +105,8 @@ pub fn rates(results: &[RunResult]) -> Option<Chart> {
         ]);
     }
     let panels: Vec<Panel> = panels.into_iter().flatten().collect();
-    let summary = "Throughput, latencies and free erase blocks over the bytes written by the host, by path";
-    (!panels.is_empty()).then(|| Chart::new("over-time", summary, panels))
+    let summary = format!("Throughput, latencies and free erase blocks over {}, by path", along.over());
+    (!panels.is_empty()).then(|| Chart::new("over-time", &summary, panels))
 }
 
 /// The write amplification over time by cause and origin, in a panel for each run; `None` if no run has windows,
@@ -122,7 +115,7 @@ pub fn causes(results: &[RunResult]) -> Option<Chart> {
     if !is_in_full(results) {
         return None;
     }
-    let (divisor, unit) = written_unit(results)?;
+    let along = Along::of(results)?;
     let mut styles = BTreeMap::new();
     for cause in results.iter().flat_map(|result| &result.window_causes) {
         let next = styles.len();
@@ -132,20 +125,30 @@ pub fn causes(results: &[RunResult]) -> Option<Chart> {
     let panels = results.iter().enumerate().filter(|(_, result)| !result.window_causes.is_empty());
     let panels = panels.map(|(index, result)| {
         let title = format!("{} {}", path_tag(index), number::visible(result.label()));
-        let mut panel = Panel::new(&title, written_axis(unit), Axis::linear("write amplification"));
+        let y = if along.is_by_writes() { "write amplification" } else { "stored, MiB/s" };
+        let mut panel = Panel::new(&title, along.axis(), Axis::linear(y));
         for cause in &result.window_causes {
-            // Windows have equal writes.
-            let points = bins(result, most).into_iter();
-            let points = points
-                .map(|range| (middle(&result.windows, &range) / divisor, mean(&cause.write_amplification[range])));
-            let points = points.collect();
+            let point = |range: std::ops::Range<usize>| {
+                let blocks: f64 = cause.blocks[range.clone()].iter().sum();
+                let over = match along {
+                    Along::Writes(..) => written(&result.windows, &range) as f64,
+                    Along::Time(unit, _) => {
+                        let seconds =
+                            (along.end(&result.windows, range.end) - along.end(&result.windows, range.start)) * unit;
+                        seconds * (1 << 20) as f64 / BLOCK_BYTES as f64
+                    }
+                };
+                (over > 0.0).then(|| (along.middle(&result.windows, &range), blocks / over))
+            };
+            let points = bins(result, most).into_iter().filter_map(point).collect();
             panel.series.push(Series::line(styles[&name(cause)], "", &name(cause), points));
         }
         panel
     });
     let panels: Vec<Panel> = panels.collect();
-    let summary = "Write amplification by cause and origin over the bytes written by the host, a panel for each path";
-    (!panels.is_empty()).then(|| Chart::new("causes-over-time", summary, panels))
+    let what = if along.is_by_writes() { "Write amplification" } else { "Bytes stored a second" };
+    let summary = format!("{what} by cause and origin over {}, a panel for each path", along.over());
+    (!panels.is_empty()).then(|| Chart::new("causes-over-time", &summary, panels))
 }
 
 /// The cause, and the origin if it is another.

@@ -4,7 +4,8 @@ use super::charts::path_tag;
 use crate::report::chart::SeriesStyle;
 use crate::report::comparison::{key_rows, overprovisioning_row, sections, throughput_row};
 use crate::report::escape::{escape, escape_path};
-use crate::report::row::{Cell, Row};
+use crate::report::row::{Cell, Row, WARNED, WARNED_LEGEND};
+use crate::report::verdict::sentences;
 use crate::report::{RunResult, number};
 
 /// The letter of a path, in its colour.
@@ -13,7 +14,10 @@ pub fn tag(index: usize) -> String {
 }
 
 fn value(cell: &Cell) -> String {
-    let text = escape(&cell.text);
+    let mut text = escape(&cell.text);
+    if cell.warned {
+        text += &format!("<abbr class=\"warned\" title=\"{WARNED_LEGEND}\">{WARNED}</abbr>");
+    }
     if cell.best { format!("<span class=\"best\">{text}</span>") } else { text }
 }
 
@@ -47,6 +51,13 @@ pub fn cards(results: &[RunResult]) -> String {
         )
     };
     format!("<div class=\"cards\">{}</div>\n", results.iter().enumerate().map(card).collect::<String>())
+}
+
+/// The sentences of the comparison on the drives' lives, above all numbers; empty if it says nothing.
+pub fn verdict(results: &[RunResult]) -> String {
+    let items: String =
+        sentences(results).iter().map(|sentence| format!("<li>{}</li>", escape_path(sentence))).collect();
+    if items.is_empty() { items } else { format!("<section class=\"verdict\"><ul>{items}</ul></section>\n") }
 }
 
 /// A table in a box that scrolls if it is wider than the page.

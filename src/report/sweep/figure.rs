@@ -1,7 +1,7 @@
 //! The figure of a sweep: one number over one varied option, a line for each value of another.
 
 use super::means::Group;
-use super::summary::text;
+use super::unit::{Units, measured_axis, option_axis, shown, title};
 use super::warned::MARK;
 use crate::report::chart::{Axis, Chart, Marks, Panel, Series};
 use serde_json::Value;
@@ -24,6 +24,8 @@ pub struct Figure {
     pub y: String,
     /// The column of which each value is a line.
     pub by: Option<String>,
+    /// The units of the varied options.
+    pub units: Units,
 }
 
 impl Figure {
@@ -37,7 +39,22 @@ impl Figure {
         let has = |column: &&&str| groups.iter().any(|group| group.means.contains_key(**column));
         let y = y.unwrap_or_else(|| DEFAULT_Y.iter().find(has).unwrap_or(&DEFAULT_Y[0]));
         let by = by.or_else(|| varied().find(|column| *column != x));
-        Some(Figure { x: x.to_string(), y: y.to_string(), by: by.map(str::to_string) })
+        Some(Figure { x: x.to_string(), y: y.to_string(), by: by.map(str::to_string), units: Units::new() })
+    }
+
+    /// The figure with these units of the varied options.
+    pub fn with_units(self, units: &Units) -> Figure {
+        Figure { units: units.clone(), ..self }
+    }
+
+    /// The title: the number over the option.
+    pub fn title(&self) -> String {
+        format!("{} over {}", title(&self.y), self.x)
+    }
+
+    /// A value of a column, as it is written in a path.
+    fn text(&self, column: &str, value: &Value) -> String {
+        shown(column, value, &self.units)
     }
 
     /// True if no run has the number of the vertical axis: the name is wrong, or the runs are too short for it.
@@ -57,8 +74,7 @@ impl Figure {
         }
         let lines = distinct(groups.iter().filter_map(|group| self.line_of(group)));
         let panels = panels.iter().take(MOST_PANELS).map(|(title, groups)| self.panel(title, groups, &lines));
-        let summary = format!("{} over {}", self.y, self.x);
-        Chart::new("sweep", &summary, panels.collect())
+        Chart::new("sweep", &self.title(), panels.collect())
     }
 
     /// The number of panels that are left out.
@@ -70,14 +86,14 @@ impl Figure {
     fn panel_of(&self, group: &Group) -> String {
         let is_other = |name: &&(String, Value)| name.0 != self.x && Some(&name.0) != self.by.as_ref();
         let cells = group.cells.iter().filter(is_other);
-        cells.map(|(name, value)| format!("{name}={}", text(value))).collect::<Vec<_>>().join(", ")
+        cells.map(|(name, value)| format!("{name}={}", self.text(name, value))).collect::<Vec<_>>().join(", ")
     }
 
     /// The name of a group's line; `None` if its path has no such option.
     fn line_of(&self, group: &Group) -> Option<String> {
         match &self.by {
             None => Some(String::new()),
-            Some(by) => group.cell(by).filter(|value| !value.is_null()).map(text),
+            Some(by) => group.cell(by).filter(|value| !value.is_null()).map(|value| self.text(by, value)),
         }
     }
 
@@ -87,19 +103,20 @@ impl Figure {
         let of_line = |line: &String| -> Vec<&Group> {
             groups.iter().filter(|group| self.line_of(group).as_ref() == Some(line)).copied().collect()
         };
-        let y = Axis::linear(&self.y);
+        let y = measured_axis(&self.y);
+        let text = |value: &Value| self.text(&self.x, value);
         if xs.is_empty() || !xs.iter().all(|x| x.is_number()) {
-            let names = distinct(xs.into_iter().map(text));
+            let names = distinct(xs.into_iter().map(&text));
             // Bars have no room for a mark: their names have it.
             let is_warned = |name: &String| {
-                let mut of = groups.iter().filter(|group| group.cell(&self.x).map(text).as_ref() == Some(name));
+                let mut of = groups.iter().filter(|group| group.cell(&self.x).map(&text).as_ref() == Some(name));
                 of.any(|group| group.warned > 0)
             };
             let shown = names.iter().map(|name| if is_warned(name) { format!("{name}{MARK}") } else { name.clone() });
             let mut panel = Panel::new(title, Axis::names(&self.x, shown.collect()), y);
             for (style, line) in lines.iter().enumerate() {
                 let group = |name: &String| {
-                    of_line(line).into_iter().find(|group| group.cell(&self.x).map(text).as_ref() == Some(name))
+                    of_line(line).into_iter().find(|group| group.cell(&self.x).map(&text).as_ref() == Some(name))
                 };
                 let values = names.iter().map(|name| Some(group(name)?.means.get(&self.y)?.mean)).collect();
                 panel.series.push(Series::bars(style, &format!("{by}{line}"), values));
@@ -108,7 +125,7 @@ impl Figure {
         }
         let numbers: Vec<f64> = xs.iter().filter_map(|x| x.as_f64()).collect();
         let (low, high) = numbers.iter().fold((f64::MAX, 0.0f64), |(low, high), x| (low.min(*x), high.max(*x)));
-        let x = if low > 0.0 && high / low >= LOG_FROM { Axis::log(&self.x) } else { Axis::linear(&self.x) };
+        let x = option_axis(&self.x, &self.units, low > 0.0 && high / low >= LOG_FROM);
         let mut panel = Panel::new(title, x, y);
         for (style, line) in lines.iter().enumerate() {
             let point = |group: &Group| Some((group.cell(&self.x)?.as_f64()?, *group.means.get(&self.y)?));

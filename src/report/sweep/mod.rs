@@ -5,6 +5,7 @@
 //! | `row` | a result as a row |
 //! | `warned` | what the runs warn of |
 //! | `statistics` | means and confidence intervals |
+//! | `unit` | names and units of columns, for people |
 //! | `means` | runs that differ in their seeds alone, together |
 //! | `summary` | the means for a terminal, and as a table of a page |
 //! | `figure` | one column over another |
@@ -17,6 +18,7 @@ mod page;
 mod row;
 mod statistics;
 mod summary;
+mod unit;
 mod warned;
 
 pub use super::flat::{FlatCells, FlatColumn, FlatTable};
@@ -26,6 +28,7 @@ pub use page::page;
 pub use row::row;
 pub use statistics::Mean;
 pub use summary::{table, warning_lines};
+pub use unit::{Unit, Units};
 pub use warned::{Warned, warned};
 
 use super::WriteError;

@@ -3,7 +3,8 @@
 use super::SweepRow;
 use super::figure::Figure;
 use super::means::Group;
-use super::summary::{cells, footnotes};
+use super::summary::{cells, footnotes, lives};
+use super::unit::Units;
 use crate::report::chart::{SCRIPT, css, embedded};
 use crate::report::escape::escape;
 use serde_json::Value;
@@ -13,23 +14,46 @@ const MOST_FAILURES: usize = 100;
 /// The most rows of the table of means.
 const MOST_ROWS: usize = 1000;
 
-/// The page. Its script saves the figure; without it all else is there.
-pub fn page(title: &str, rows: &[SweepRow], groups: &[Group], figure: &Option<Figure>) -> String {
-    let sections = [figure_of(figure, groups), table_of(groups, figure), warnings(groups, rows), failures(rows)];
+/// The page, with what is `said` of the whole above all else. Its scripts save the figure and change the theme; without
+/// them all else is there.
+pub fn page(
+    title: &str,
+    said: &[String],
+    rows: &[SweepRow],
+    groups: &[Group],
+    figure: &Option<Figure>,
+    units: &Units,
+) -> String {
+    let sections = [
+        sentences(said.iter().cloned().chain(lives(groups, units))),
+        figure_of(figure, groups),
+        table_of(groups, figure, units),
+        warnings(groups, rows, units),
+        failures(rows),
+    ];
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>{title} \u{b7} Flashpath</title>\n\
-         <style>\n{}{}</style>\n</head>\n<body>\n<main>\n<h1>{title}</h1>\n{}</main>\n<script>\n{SCRIPT}</script>\n</body>\n</html>\n",
+         <style>\n{}{}</style>\n</head>\n<body>\n<main>\n\
+         <button id=\"theme\" type=\"button\" aria-label=\"Change between light and dark\">Dark</button>\n\
+         <h1>{title}</h1>\n{}</main>\n<script>\n{}</script>\n<script>\n{SCRIPT}</script>\n</body>\n</html>\n",
         css(),
         include_str!("../figure/page.css"),
         sections.concat(),
+        include_str!("../html/page.js"),
         title = escape(title),
     )
 }
 
+/// Sentences in large type.
+fn sentences(said: impl Iterator<Item = String>) -> String {
+    let lines: String = said.map(|sentence| format!("<p class=\"answer\">{}</p>\n", escape(&sentence))).collect();
+    if lines.is_empty() { lines } else { format!("<section>\n{lines}</section>\n") }
+}
+
 fn figure_of(figure: &Option<Figure>, groups: &[Group]) -> String {
     let Some(figure) = figure else { return String::new() };
-    let heading = escape(&format!("{} over {}", figure.y, figure.x));
+    let heading = escape(&figure.title());
     if figure.is_empty(groups) {
         let y = escape(&figure.y);
         return format!("<section>\n<h2>{heading}</h2>\n<p>No run has the number {y}.</p>\n</section>\n");
@@ -47,8 +71,8 @@ fn figure_of(figure: &Option<Figure>, groups: &[Group]) -> String {
     format!("<section>\n<h2>{heading}</h2>\n{}{caption}{marked}{rest}</section>\n", embedded(&figure.chart(groups)))
 }
 
-fn table_of(groups: &[Group], figure: &Option<Figure>) -> String {
-    let (head, rows) = cells(groups, figure.as_ref().map(|figure| figure.y.as_str()));
+fn table_of(groups: &[Group], figure: &Option<Figure>, units: &Units) -> String {
+    let (head, rows) = cells(groups, figure.as_ref().map(|figure| figure.y.as_str()), units);
     let line = |cells: &[String], tag: &str| {
         let cells: String = cells.iter().map(|cell| format!("<{tag}>{}</{tag}>", escape(cell))).collect();
         format!("<tr>{cells}</tr>\n")
@@ -64,8 +88,9 @@ fn table_of(groups: &[Group], figure: &Option<Figure>) -> String {
     )
 }
 
-fn warnings(groups: &[Group], rows: &[SweepRow]) -> String {
-    let notes: String = footnotes(groups, rows).iter().map(|note| format!("<li>{}</li>\n", escape(note))).collect();
+fn warnings(groups: &[Group], rows: &[SweepRow], units: &Units) -> String {
+    let notes: String =
+        footnotes(groups, rows, units).iter().map(|note| format!("<li>{}</li>\n", escape(note))).collect();
     match notes.is_empty() {
         true => String::new(),
         false => format!(
@@ -111,10 +136,17 @@ mod tests {
         let columns = ["page.op", "seed"].map(String::from);
         let groups = groups(&rows, &columns);
         let figure = Figure::choose(&columns, &groups, [None; 3]);
-        let page = page("a & b", &rows, &groups, &figure);
-        for part in
-            ["<h1>a &amp; b</h1>", "data-name=\"sweep\"", "<th>page.op</th>", "1 failed runs", "too &lt;small&gt;"]
-        {
+        let said = ["met from <op>".to_string()];
+        let page = page("a & b", &said, &rows, &groups, &figure, &Units::new());
+        for part in [
+            "<h1>a &amp; b</h1>",
+            "id=\"theme\"",
+            "<p class=\"answer\">met from &lt;op&gt;</p>",
+            "data-name=\"sweep\"",
+            "<th>page.op</th>",
+            "1 failed runs",
+            "too &lt;small&gt;",
+        ] {
             assert!(page.contains(part), "{part}");
         }
         for part in [
@@ -124,6 +156,6 @@ mod tests {
         ] {
             assert!(page.contains(part), "{part}");
         }
-        assert!(super::page("none", &[], &[], &None).ends_with("</html>\n"));
+        assert!(super::page("none", &[], &[], &[], &None, &Units::new()).ends_with("</html>\n"));
     }
 }

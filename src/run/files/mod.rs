@@ -261,6 +261,7 @@ fn measured<F: FileSystem>(name: &str, run: &FileRun<'_>, stages: Vec<StageResul
             written_blocks: tally.written_blocks,
             discarded_blocks: tally.discarded_blocks,
             rejected_lines: lanes.iter().map(|lane| lane.lane.rejected()).sum(),
+            application_blocks: Some(tally.written_blocks),
         },
         seconds,
         files: Some(FilesResult {

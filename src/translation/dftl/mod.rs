@@ -10,9 +10,9 @@ mod cached_map;
 pub use cached_map::CachedMap;
 
 use super::buffer::{BUFFER, BUFFER_POLICY};
+use super::exported::{EXPORT, OP};
 use super::page_level::settings::{
-    AHEAD, BACKGROUND, D, EXPORT, FRONTIERS, Frontiers, HINTS, OP, PACE, RESERVE, SCOPE, STREAMS, VICTIM, WEAR,
-    WEAR_GAP,
+    AHEAD, BACKGROUND, D, FRONTIERS, Frontiers, HINTS, PACE, RESERVE, SCOPE, STREAMS, VICTIM, WEAR, WEAR_GAP,
 };
 use super::page_level::{PageLevel, PageSettings, ReadVictim, VICTIMS};
 use super::{BufferSettings, FlashLayer};

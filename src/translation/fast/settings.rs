@@ -4,7 +4,7 @@ use super::Fast;
 use crate::device::nand::{Geometry, Nand, Timing};
 use crate::expression::{ExpressionError, Kind, OptionKind, Term, Values};
 use crate::translation::buffer::{BUFFER, BUFFER_POLICY};
-use crate::translation::page_level::settings::{EXPORT, OP, exported_share, help_for_spare_blocks};
+use crate::translation::exported::{EXPORT, Exported, OP};
 use crate::translation::{BufferSettings, FlashLayer};
 
 /// The station `fast`. The paper leaves the number of log blocks open; the default is all spare blocks.
@@ -56,15 +56,18 @@ impl FastSettings {
             return Err(term.error(term.span.clone(), message, help));
         }
         let buffer = BufferSettings::read(&settings, geometry)?;
-        let share = exported_share(&settings)?;
-        let logical_blocks = (f64::from(geometry.blocks) * share) as u32;
+        let exported = Exported::read(&settings)?;
+        let block_bytes = u64::from(geometry.pages_per_block) * u64::from(geometry.page_bytes);
+        let logical = exported.count(geometry.blocks.into(), 1, block_bytes);
+        let logical_blocks = logical.min(geometry.blocks.into()) as u32;
         let spare = geometry.blocks - logical_blocks;
         let wanted = if settings.is_set("random-logs") { settings.count("random-logs") as u32 } else { 1 };
         if logical_blocks == 0 || spare < wanted + MERGE_BLOCKS {
             let message = format!(
                 "the drive is too small for its log blocks: {spare} blocks are spare, and {wanted} random log blocks, a sequential one and one to merge into are asked for"
             );
-            let help = help_for_spare_blocks(geometry, wanted + MERGE_BLOCKS);
+            let help =
+                exported.help_for_spare_blocks(&settings, geometry, logical * block_bytes, wanted + MERGE_BLOCKS);
             let option = ["random-logs", "op"].into_iter().find(|option| settings.is_given(option));
             return Err(settings.error(option.unwrap_or("export"), message, help));
         }

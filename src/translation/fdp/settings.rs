@@ -5,7 +5,8 @@ use crate::device::nand::{Geometry, Nand, Timing};
 use crate::device::{Isolation, MOST_IDENTIFIERS};
 use crate::expression::{ExpressionError, Settings, Term};
 use crate::label::Content;
-use crate::translation::page_level::settings::{StreamKind, Wear, exported_share};
+use crate::translation::exported::Exported;
+use crate::translation::page_level::settings::{StreamKind, Wear};
 use crate::translation::page_level::{KIND, VICTIMS};
 use crate::translation::{BufferSettings, FlashLayer, VictimPolicy};
 
@@ -95,11 +96,11 @@ impl FdpSettings {
             StreamKind::Content => PlacedBy::Content,
             StreamKind::Hint => PlacedBy::Identifier,
         };
-        let share = exported_share(&settings)?;
+        let exported = Exported::read(&settings)?;
         let buffer = BufferSettings::read(&settings, geometry)?;
         let keeps_open_pages = buffer.is_some_and(|buffer| buffer.is_protected);
         let read = FdpSettings {
-            exported_pages: (geometry.pages() as f64 * share).floor() as u64,
+            exported_pages: exported.count(geometry.pages(), 1, geometry.page_bytes.into()),
             victim,
             placed_by,
             handles,

@@ -5,6 +5,7 @@ use crate::device::nand::{Geometry, Nand, Timing};
 use crate::device::{Isolation, MOST_IDENTIFIERS};
 use crate::expression::{Choice, ExpressionError, Kind, OptionKind, Row, Settings, Term, Values, words, words_of};
 use crate::translation::buffer::{BUFFER, BUFFER_POLICY};
+use crate::translation::exported::{EXPORT, Exported, OP};
 use crate::translation::{BufferSettings, FlashLayer, VictimPolicy};
 use crate::units::format_size;
 
@@ -38,18 +39,6 @@ pub static KIND: Kind = Kind {
     ],
 };
 
-pub(crate) const EXPORT: OptionKind = OptionKind {
-    name: "export",
-    values: Values::Share(0.01, 0.999),
-    default: "90%",
-    about: "the share of the raw pages that is exported; write this or op",
-};
-pub(crate) const OP: OptionKind = OptionKind {
-    name: "op",
-    values: Values::Share(0.001, 99.0),
-    default: "",
-    about: "over-provisioning: spare pages over exported ones (not set: what export leaves)",
-};
 pub(crate) const VICTIM: OptionKind = OptionKind {
     name: "victim",
     values: Values::Choice(|| words_of(VICTIMS)),
@@ -267,23 +256,6 @@ fn refuse_fdp(settings: &Settings) -> Result<(), ExpressionError> {
     }
 }
 
-/// The exported share of the raw pages, from `export` or `op`.
-pub(crate) fn exported_share(settings: &Settings) -> Result<f64, ExpressionError> {
-    if settings.is_given("op") && settings.is_given("export") {
-        let help = "op=7% exports raw / 1.07; export=90% exports 0.9 of raw: write one of them".to_string();
-        return Err(settings.error("op", "both export and op are written".to_string(), help));
-    }
-    Ok(if settings.is_given("op") { 1.0 / (1.0 + settings.share("op")) } else { settings.share("export") })
-}
-
-/// The help for a drive that needs `spare_blocks`: a larger size, or a smaller export if the drive has that many
-/// blocks.
-pub(crate) fn help_for_spare_blocks(geometry: &Geometry, spare_blocks: u32) -> String {
-    let most = f64::from(geometry.blocks.saturating_sub(spare_blocks)) / f64::from(geometry.blocks.max(1));
-    let percent = (most * 1000.0).floor() / 10.0;
-    if percent >= 1.0 { format!("take a larger size, or export={percent}%") } else { "take a larger size".to_string() }
-}
-
 /// The blocks among which a victim is chosen.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Scope {
@@ -399,7 +371,7 @@ impl PageSettings {
         beside: impl Fn(u64) -> u64,
     ) -> Result<PageSettings, ExpressionError> {
         refuse_fdp(settings)?;
-        let exported_share = exported_share(settings)?;
+        let exported = Exported::read(settings)?;
         let victim = settings.row("victim", victims)(settings)?;
         let (kind, wear) = (settings.choice("streams"), settings.choice::<Wear>("wear"));
         let draws = matches!(victim, VictimPolicy::DChoices(_));
@@ -423,7 +395,7 @@ impl PageSettings {
         let buffer = BufferSettings::read(settings, geometry)?;
         let keeps_open_pages = buffer.is_some_and(|buffer| buffer.is_protected);
         let page = PageSettings {
-            exported_pages: (geometry.pages() as f64 * exported_share).floor() as u64,
+            exported_pages: exported.count(geometry.pages(), 1, geometry.page_bytes.into()),
             victim,
             shared_frontier: settings.choice::<Frontiers>("frontiers") == Frontiers::Shared,
             streams,
@@ -442,7 +414,7 @@ impl PageSettings {
             buffer,
             written_out: settings.written_out(&Self::meaningless(settings, draws)),
         };
-        let spare_blocks = page.check_room(settings, geometry, exported_share, beside(page.exported_pages))?;
+        let spare_blocks = page.check_room(settings, geometry, exported, beside(page.exported_pages))?;
         let ahead = match settings.is_set("ahead") {
             true => settings.count("ahead") as u32,
             false if geometry.units() == 1 || settings.is_set("pace") => 0,
@@ -524,19 +496,31 @@ impl PageSettings {
         &self,
         settings: &Settings,
         geometry: &Geometry,
-        exported_share: f64,
+        exported: Exported,
         beside: u64,
     ) -> Result<u32, ExpressionError> {
         let per_block = u64::from(geometry.pages_per_block);
         let beside = beside + self.most_padding(geometry);
         let held_back = self.uncollectable_blocks(geometry) + 1 + beside.div_ceil(per_block);
         let needed = held_back * per_block;
-        let spare = geometry.pages() - self.exported_pages;
+        let spare = geometry.pages().saturating_sub(self.exported_pages);
         if self.exported_pages > 0 && spare >= needed {
             return Ok(((spare - needed) / per_block) as u32);
         }
         let page_bytes = u64::from(geometry.page_bytes);
         let block_bytes = per_block * page_bytes;
+        let message = format!(
+            "the drive is too small for its reserves: {} blocks can be open or in reserve, and {} are spare",
+            held_back,
+            spare / per_block,
+        );
+        let exported_share = match exported {
+            Exported::Share(share) => share,
+            Exported::Bytes(_) => {
+                let help = Exported::more_spare(settings, geometry, self.exported_pages * page_bytes, held_back);
+                return Err(settings.error(if settings.is_given("op") { "op" } else { "export" }, message, help));
+            }
+        };
         // Padding grows with the size, the rest does not.
         let padding = self.most_padding(geometry);
         let left = (1.0 - exported_share) - padding as f64 / geometry.pages().max(1) as f64;
@@ -544,11 +528,6 @@ impl PageSettings {
         let size = size.div_ceil(block_bytes) * block_bytes + block_bytes;
         // Rounded up to a readable size, at most a thirty-second larger.
         let size = size.next_multiple_of(1 << (size.ilog2() - 5));
-        let message = format!(
-            "the drive is too small for its reserves: {} blocks can be open or in reserve, and {} are spare",
-            held_back,
-            spare / per_block,
-        );
         let share = 1.0 - needed as f64 / geometry.pages() as f64;
         let percent = (share * 1000.0).floor() / 10.0;
         let help = match (left > 0.0, share > 0.01) {

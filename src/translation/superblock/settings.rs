@@ -4,7 +4,8 @@ use super::SuperblockFtl;
 use crate::device::nand::{Geometry, Nand, Timing};
 use crate::expression::{ExpressionError, Kind, OptionKind, Term, Values};
 use crate::translation::buffer::{BUFFER, BUFFER_POLICY};
-use crate::translation::page_level::settings::{EXPORT, OP, RESERVE, exported_share, help_for_spare_blocks};
+use crate::translation::exported::{EXPORT, Exported, OP};
+use crate::translation::page_level::settings::RESERVE;
 use crate::translation::{BufferSettings, FlashLayer};
 
 /// The station `superblock`.
@@ -90,31 +91,36 @@ impl SuperblockSettings {
             let help = "add buffer=32M, whose capacitors keep them, or remove unit= behind nand".to_string();
             return Err(term.error(term.span.clone(), message, help));
         }
-        let share = exported_share(&settings)?;
+        let capacity = Exported::read(&settings)?;
+        let block_bytes = u64::from(geometry.pages_per_block) * u64::from(geometry.page_bytes);
+        let exported = capacity.count(geometry.blocks.into(), 1, block_bytes).min(geometry.blocks.into()) as u32;
         if !settings.is_set("blocks") {
-            let exported = (f64::from(geometry.blocks) * share) as u32;
             let spare = (geometry.blocks - exported).max(1);
             let fitting = (2 * exported).div_ceil(spare).next_power_of_two().clamp(1, exported.clamp(1, 4096));
             settings.set_default("blocks", &fitting.to_string());
         }
         let count = |name: &str| settings.count(name) as u32;
         let (blocks, reserve) = (count("blocks"), count("reserve"));
-        let superblocks = (f64::from(geometry.blocks) * share / f64::from(blocks)) as u32;
-        let spare = geometry.blocks - superblocks * blocks;
+        let superblock_bytes = u64::from(blocks) * block_bytes;
+        let superblocks = capacity.count(geometry.blocks.into(), blocks.into(), superblock_bytes);
+        let spare = u64::from(geometry.blocks).saturating_sub(superblocks * u64::from(blocks)) as u32;
         if superblocks == 0 {
             let message =
                 format!("the drive is too small: it exports less than a superblock, which has {blocks} blocks");
-            let help = format!("take at most blocks={}", (f64::from(geometry.blocks) * share) as u32);
+            let help = format!("take at most blocks={exported}");
             return Err(settings.error("blocks", message, help));
         }
         if spare <= reserve {
             let message = format!(
                 "the drive is too small for its reserve: {spare} blocks are spare, and {reserve} are kept for copies"
             );
-            let help = help_for_spare_blocks(geometry, reserve + 1);
+            let bytes = superblocks * superblock_bytes;
+            let help = capacity.help_for_spare_blocks(&settings, geometry, bytes, reserve + 1);
             let option = if settings.is_given("op") { "op" } else { "export" };
             return Err(settings.error(option, message, help));
         }
+        // Those that leave spare blocks are fewer than the blocks of the drive.
+        let superblocks = superblocks as u32;
         let exported_pages = u64::from(superblocks * blocks) * u64::from(geometry.pages_per_block);
         let group = count("group");
         let export = settings.is_given("op").then_some("export");

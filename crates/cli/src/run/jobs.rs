@@ -141,6 +141,8 @@ impl Run {
             dummy_bytes: 0,
             max_request_bytes: self.max_request,
             log: None,
+            window_ns: self.window,
+            rate_per_day: self.rate,
             arguments: match work {
                 Work::Blocks(_) => self.replaying.arguments(),
                 Work::Files(_) => self.cpu.as_ref().and_then(flashpath_sweep::cpu_argument).into_iter().collect(),

@@ -30,6 +30,8 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Run a workload on one or several paths, or in a directory
+///
+/// Prints the write amplification (WA, also called WAF), the pages programmed by cause, wear and lifetime, and latencies.
 #[derive(clap::Args)]
 pub struct Run {
     /// A trace file, - for a trace from standard input, a recording of a mount, fio:JOBFILE, a generator such as uniform:writes=6x, a file workload such as varmail, or, on a path
@@ -55,6 +57,14 @@ pub struct Run {
     /// Replay a trace at its recorded times, multiplied by SCALE: 0.5 is twice as fast
     #[arg(long, value_name = "SCALE", num_args = 0..=1, default_missing_value = "1", conflicts_with = "depth", value_parser = scale)]
     timed: Option<f64>,
+    /// Windows of this length in recorded times, such as 60s or 1h, instead of windows of equal writes: with --timed. The
+    /// table, --windows and --report have what was written, copied and waited for in each
+    #[arg(long, value_name = "SPAN", requires = "timed", value_parser = span)]
+    window: Option<u64>,
+    /// The life of the drive at this rate of writes, such as 200GB/day, 1T/day or 5MB/s: of applications where their bytes are
+    /// known, else of the host
+    #[arg(long, value_name = "RATE", value_parser = flashpath_sweep::rate)]
+    rate: Option<u64>,
     /// End after this many requests
     #[arg(long, value_name = "REQUESTS", value_parser = clap::value_parser!(u64).range(1..))]
     pub limit: Option<u64>,
@@ -102,6 +112,10 @@ pub struct Run {
     /// Write that table as a Parquet file
     #[arg(long, value_name = "FILE.parquet", help_heading = "Results")]
     parquet: Option<PathBuf>,
+    /// Write a table with a row for each window of each path: its writes, latencies, and what was stored by cause; a Parquet
+    /// file if the name ends so
+    #[arg(long, value_name = "FILE.csv|FILE.parquet", help_heading = "Results")]
+    windows: Option<PathBuf>,
     /// Write a Parquet file with a row for each counted request of a simulated run: its times, and where the time went
     #[arg(long, value_name = "FILE.parquet", help_heading = "Results")]
     log: Option<PathBuf>,
@@ -116,6 +130,11 @@ pub struct Run {
 fn scale(text: &str) -> Result<f64, String> {
     let scale = text.parse::<f64>().ok().filter(|scale| (0.0..=1e6).contains(scale));
     scale.ok_or_else(|| "expected a number from 0 to 1000000".to_string())
+}
+
+fn span(text: &str) -> Result<u64, String> {
+    let span = flashpath::units::parse_span_ns(text).filter(|span| *span > 0);
+    span.ok_or_else(|| "expected a span such as 500ms, 60s, 5min or 1h".to_string())
 }
 
 fn share(text: &str) -> Result<f64, String> {

@@ -18,13 +18,14 @@ impl Run {
             ("--json", &self.json),
             ("--csv", &self.csv),
             ("--parquet", &self.parquet),
+            ("--windows", &self.windows),
             ("--log", &self.log),
             ("--report", &self.report),
         ];
         let outputs: Vec<(&str, &Path)> =
             asked.into_iter().filter_map(|(option, file)| Some((option, file.as_deref()?))).collect();
         for (option, _) in outputs.iter().filter(|(_, file)| *file == Path::new(STANDARD_OUTPUT)) {
-            if !["--json", "--csv"].contains(option) {
+            if !["--json", "--csv", "--windows"].contains(option) {
                 let message = format!("{option} cannot be written to standard output");
                 return Err(Failure::input(message, Some("give it the name of a file".to_string())));
             }
@@ -92,10 +93,13 @@ impl Run {
             crate::print(&json())?;
         } else if self.csv.as_ref().is_some_and(|file| is_stdout(&file)) {
             crate::print(&csv())?;
+        } else if self.windows.as_ref().is_some_and(|file| is_stdout(&file)) {
+            crate::print(&report::windows_csv(results))?;
         } else {
             let terminal = std::io::stdout().is_terminal();
             let width = if terminal { usize::from(console::Term::stdout().size().1) } else { 120 };
             crate::print(&report::table(results, width, terminal && console::colors_enabled()))?;
+            crate::print(&report::windows_text(results))?;
         }
         if let Some(file) = self.json.as_ref().filter(|file| !is_stdout(file)) {
             report::write_file(file, json())?;
@@ -105,6 +109,13 @@ impl Run {
         }
         if let Some(file) = &self.parquet {
             report::write_file(file, report::parquet(results, environment, &file.display().to_string())?)?;
+        }
+        if let Some(file) = self.windows.as_ref().filter(|file| !is_stdout(file)) {
+            if file.extension().is_some_and(|extension| extension == "parquet") {
+                report::write_file(file, report::windows_parquet(results, &file.display().to_string())?)?;
+            } else {
+                report::write_file(file, report::windows_csv(results))?;
+            }
         }
         if let Some(file) = &self.report {
             report::write_file(file, report::html(results))?;

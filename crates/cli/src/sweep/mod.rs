@@ -4,20 +4,24 @@
 //! |---|---|
 //! | `mod.rs` | the arguments |
 //! | `request` | the description: arguments, and a file of TOML |
+//! | `searching` | the search for a goal |
 //! | `progress` | the progress of all runs |
 //! | `output` | the tables and the page |
 
 mod output;
 mod progress;
 mod request;
+mod searching;
 
 use crate::failure::Failure;
 use flashpath::task::CpuTable;
 use flashpath::units::parse_size;
 use flashpath::workload::trace::{Columns, Format, Stage};
 use flashpath_environment::machine_share;
-use flashpath_sweep::{Identity, Journal, JournalFault, Limits, Plan, Request, SweepError, check_memory, run_all};
-use output::{JournalPlace, Outputs};
+use flashpath_sweep::{
+    Goal, Identity, Journal, JournalFault, Limits, Plan, Request, SweepError, check_memory, run_all, units,
+};
+use output::{JournalPlace, Outputs, Results, report_failures};
 use progress::ProgressBar;
 use request::Described;
 use std::ffi::OsString;
@@ -75,6 +79,9 @@ pub struct Sweep {
     /// CPU time of a file workload, as of run: one table for all runs
     #[arg(long, value_name = "TABLE", value_parser = flashpath_sweep::cpu_table, help_heading = "File system")]
     cpu: Option<CpuTable>,
+    /// The life of the drive at this rate of writes, such as 200GB/day: columns wear.rate.years and others
+    #[arg(long, value_name = "RATE", value_parser = flashpath_sweep::rate)]
+    rate: Option<u64>,
     /// The trace's format [default: recognised by content]
     #[arg(long, value_parser = crate::workload::format, hide_possible_values = true, help_heading = "Trace")]
     format: Option<&'static Format>,
@@ -99,6 +106,11 @@ pub struct Sweep {
     /// The memory of all runs together, such as 4G [default: half of the machine's, or of the control group's limit]
     #[arg(long, value_name = "BYTES", value_parser = memory, help_heading = "This machine")]
     memory: Option<u64>,
+    /// Search the range of the one option that has several values, by bisection, for the value from which a number of the
+    /// results is below or above a bound: --on page:export=480G,op=5%..50%/nand --goal 'write_amplification.steady<2'.
+    /// Each value is run with all seeds, whose spread says how sure the answer is
+    #[arg(long, value_name = "COLUMN<NUMBER", value_parser = Goal::parse)]
+    goal: Option<Goal>,
     #[command(flatten)]
     outputs: Outputs,
     /// Print the number of runs and the memory of the largest, and run nothing
@@ -136,15 +148,22 @@ impl Sweep {
     /// Runs all that is not done yet, and writes the tables.
     pub fn run(self) -> Result<(), Failure> {
         let Described { arguments, request, _traces } = request::describe(self)?;
-        arguments.run_request(&request)
+        match arguments.goal.clone() {
+            None => arguments.run_request(&request),
+            Some(goal) => arguments.search(&request, &goal),
+        }
+    }
+
+    fn limits(&self) -> Limits {
+        Limits {
+            jobs: self.jobs.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from),
+            memory_bytes: self.memory.unwrap_or_else(machine_share),
+        }
     }
 
     fn run_request(self, request: &Request) -> Result<(), Failure> {
         let plan = Plan::read(request)?;
-        let limits = Limits {
-            jobs: self.jobs.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from),
-            memory_bytes: self.memory.unwrap_or_else(machine_share),
-        };
+        let limits = self.limits();
         check_memory(&plan, &limits)?;
         if self.plan {
             return output::print_plan(&plan, &limits);
@@ -187,7 +206,15 @@ impl Sweep {
             }
             return Err(Failure::Quiet(130));
         }
-        self.outputs.write(&plan, &journal, self.quiet)?;
+        let rows = journal.done().values().map(|done| done.row.clone()).collect();
+        let title = match plan.works() {
+            [work] => work.name(),
+            _ => "A sweep",
+        };
+        let units = units(request)?;
+        let results = Results { title, rows, columns: plan.columns(), units: &units, answer: Vec::new() };
+        self.outputs.write(&results, self.quiet)?;
+        report_failures(&results.rows, |number| plan.point(number).described())?;
         if self.outputs.journal.is_none() {
             // All runs are in the tables. A journal that the user named is the user's. The lock is held until it is removed.
             std::fs::remove_file(&path)

@@ -1,10 +1,12 @@
 //! The results of a sweep: tables, means and a page.
 
 use crate::failure::Failure;
-use flashpath::report::sweep::{Figure, Group, SweepRow, csv, groups, means, page, parquet, table, warning_lines};
+use flashpath::report::sweep::{
+    Figure, Group, SweepRow, Units, csv, groups, means, page, parquet, table, warning_lines,
+};
 use flashpath::report::{check_writable, is_special, write_file};
 use flashpath::units::human_size;
-use flashpath_sweep::{ERROR, Journal, Limits, Plan, Point, has_failed};
+use flashpath_sweep::{ERROR, Limits, Plan, Point, has_failed};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
@@ -47,6 +49,20 @@ pub struct Outputs {
     /// .journal behind its name]
     #[arg(long, value_name = "FILE")]
     pub journal: Option<PathBuf>,
+}
+
+/// The results of a sweep.
+pub struct Results<'a> {
+    /// The title of the page.
+    pub title: &'a str,
+    /// A row for each run.
+    pub rows: Vec<SweepRow>,
+    /// The columns of the varied options; the last is the seed.
+    pub columns: &'a [String],
+    /// Their units.
+    pub units: &'a Units,
+    /// The answer to a question that was asked, in sentences.
+    pub answer: Vec<String>,
 }
 
 /// The place of the journal.
@@ -95,6 +111,12 @@ impl Outputs {
             let help = "leave --by out, or name another column".to_string();
             return Err(Failure::input("--x and --by name the same column", Some(help)));
         }
+        let traces: Vec<&Path> = plan.works().iter().filter_map(|work| Some(work.trace()?.0)).collect();
+        self.check_files(&traces)
+    }
+
+    /// Checks the files; `traces` are those that are read.
+    pub fn check_files(&self, traces: &[&Path]) -> Result<(), Failure> {
         let mut files = self.files();
         files.extend(self.journal.as_deref().map(|journal| ("--journal", journal)));
         for (number, (option, file)) in files.iter().enumerate() {
@@ -107,7 +129,7 @@ impl Outputs {
                 let message = format!("{earlier} and {option} both write {}", file.display());
                 return Err(Failure::input(message, Some("choose a name for each".to_string())));
             }
-            if plan.works().iter().filter_map(|work| work.trace()).any(|(trace, _)| crate::is_same_file(trace, file)) {
+            if traces.iter().any(|trace| crate::is_same_file(trace, file)) {
                 let message = format!("{} is the trace: the results would replace it", file.display());
                 return Err(Failure::input(message, Some("choose another name for the results".to_string())));
             }
@@ -132,35 +154,33 @@ impl Outputs {
         Ok(JournalPlace { path: directory.path().join(JOURNAL), temporary: Some(directory) })
     }
 
-    /// Writes the files, prints the means, and returns the failure of runs.
-    pub fn write(&self, plan: &Plan, journal: &Journal, quiet: bool) -> Result<(), Failure> {
-        let rows: Vec<SweepRow> = journal.done().values().map(|done| done.row.clone()).collect();
-        let columns = plan.columns();
-        let groups = groups(&rows, columns);
-        self.write_tables(&rows, &groups, columns)?;
+    /// Writes the files, and prints the means.
+    pub fn write(&self, results: &Results<'_>, quiet: bool) -> Result<(), Failure> {
+        let Results { title, rows, columns, units, answer } = results;
+        let groups = groups(rows, columns);
+        self.write_tables(results, &groups)?;
         let figure = Figure::choose(columns, &groups, [&self.x, &self.y, &self.by].map(|name| name.as_deref()));
+        let figure = figure.map(|figure| figure.with_units(units));
         if let Some(file) = &self.report {
-            let title = match plan.works() {
-                [work] => work.name(),
-                _ => "A sweep",
-            };
-            write_file(file, page(&format!("{title}: {} runs", rows.len()), &rows, &groups, &figure))?;
+            let title = format!("{title}: {} runs", rows.len());
+            write_file(file, page(&title, answer, rows, &groups, &figure, units))?;
             if let Some(figure) = figure.filter(|figure| figure.is_empty(&groups) && !quiet) {
                 warn_of_no_number(&figure.y, &groups);
             }
         }
         if !quiet {
-            for warning in warning_lines(&groups, &rows) {
+            for warning in warning_lines(&groups, rows, units) {
                 crate::print_message(&format!("warning: {warning}"));
             }
             for (_, file) in self.files().into_iter().filter(|(_, file)| is_file(file)) {
                 crate::print_message(&format!("wrote {}", file.display()));
             }
         }
-        report_failures(&rows, plan)
+        Ok(())
     }
 
-    fn write_tables(&self, rows: &[SweepRow], groups: &[Group], columns: &[String]) -> Result<(), Failure> {
+    fn write_tables(&self, results: &Results<'_>, groups: &[Group]) -> Result<(), Failure> {
+        let Results { rows, columns, units, answer, .. } = results;
         let mut means_first = columns.to_vec();
         means_first.extend(["runs", "failed", "warned"].map(String::from));
         let mut is_printed = false;
@@ -184,7 +204,8 @@ impl Outputs {
         }
         let terminal = std::io::stdout().is_terminal();
         let width = if terminal { usize::from(console::Term::stdout().size().1) } else { 120 };
-        crate::print(&table(groups, rows, self.y.as_deref(), width))
+        let answer: String = answer.iter().map(|sentence| format!("{sentence}\n")).collect();
+        crate::print(&(answer + &table(groups, rows, self.y.as_deref(), units, width)))
     }
 }
 
@@ -200,11 +221,11 @@ fn warn_of_no_number(column: &str, groups: &[Group]) {
 }
 
 /// Names the first failed runs; a failure if there is one.
-fn report_failures(rows: &[SweepRow], plan: &Plan) -> Result<(), Failure> {
+pub fn report_failures(rows: &[SweepRow], described: impl Fn(u64) -> String) -> Result<(), Failure> {
     let failed: Vec<(u64, &SweepRow)> = (0..).zip(rows).filter(|(_, row)| has_failed(row)).collect();
     for (number, row) in failed.iter().take(NAMED) {
         let why = row.get(ERROR).and_then(|error| error.as_str()).unwrap_or_default();
-        crate::print_message(&format!("error: {}: {why}", plan.point(*number).described()));
+        crate::print_message(&format!("error: {}: {why}", described(*number)));
     }
     if failed.is_empty() {
         return Ok(());

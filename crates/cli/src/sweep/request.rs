@@ -58,6 +58,7 @@ pub fn describe(mut arguments: Sweep) -> Result<Described, Failure> {
     (request.format, request.stage) = (arguments.format, arguments.stage);
     request.columns.clone_from(&arguments.columns);
     request.cpu.clone_from(&arguments.cpu);
+    request.rate_per_day = arguments.rate;
     Ok(Described { arguments, request, _traces: traces })
 }
 
@@ -159,12 +160,14 @@ impl Sweep {
             fsync_every: self.fsync_every.or(file.fsync_every),
             max_request: self.max_request.or(file.max_request),
             cpu: self.cpu.or(file.cpu),
+            rate: self.rate.or(file.rate),
             format: self.format.or(file.format),
             columns: self.columns.or(file.columns),
             stage: self.stage.or(file.stage),
             device: self.device.or(file.device),
             addresses: self.addresses.or(file.addresses),
             repeat: self.repeat.or(file.repeat),
+            goal: self.goal.or(file.goal),
             jobs: self.jobs.or(file.jobs),
             memory: self.memory.or(file.memory),
             outputs: self.outputs.completed(file.outputs),
@@ -294,7 +297,7 @@ mod tests {
     }
 
     /// A value of each option, which a new option joins.
-    const SAMPLES: [(&str, &str); 31] = [
+    const SAMPLES: [(&str, &str); 33] = [
         ("on", "page/nand"),
         ("seed", "1..3"),
         ("depth", "8"),
@@ -308,6 +311,8 @@ mod tests {
         ("fsync-every", "16"),
         ("max-request", "44K"),
         ("cpu", "call=800"),
+        ("rate", "200GB/day"),
+        ("goal", "write_amplification.steady<2"),
         ("format", "msr"),
         ("columns", "time=1,op=3,offset=4,size=5"),
         ("stage", "D"),

@@ -38,6 +38,8 @@ class Plan:
         columns: str | None = None,
         stage: str | None = None,
         cpu: str | None = None,
+        window: str | None = None,
+        rate: str | None = None,
         one: bool = False,
     ) -> Plan: ...
     @property

@@ -44,6 +44,8 @@ def run(  # type: ignore[overload-overlap]  # A text is a sequence of texts, but
     columns: str | None = ...,
     stage: str | None = ...,
     cpu: str | None = ...,
+    window: str | None = ...,
+    rate: str | None = ...,
     progress: RunProgressOption = ...,
 ) -> Result: ...
 @overload
@@ -69,6 +71,8 @@ def run(
     columns: str | None = ...,
     stage: str | None = ...,
     cpu: str | None = ...,
+    window: str | None = ...,
+    rate: str | None = ...,
     progress: RunProgressOption = ...,
 ) -> list[Result]: ...
 def run(
@@ -93,6 +97,8 @@ def run(
     columns: str | None = None,
     stage: str | None = None,
     cpu: str | None = None,
+    window: str | None = None,
+    rate: str | None = None,
     progress: RunProgressOption = None,
 ) -> Result | list[Result]:
     """Runs one workload on one path, or on several, one after the other, in simulated time.
@@ -123,6 +129,8 @@ def run(
         stage: The stage of requests in a blktrace trace: ``Q``, ``D`` or ``C``.
         cpu: The nanoseconds of CPU time that the steps of a file system take: ``off``, steps that differ from the
             program's table (``call=800,block-copied=250``), or a file of ``flashpath calibrate --json``.
+        window: The length of windows in recorded times, such as ``60s``, in place of windows of equal writes; with ``timed``.
+        rate: Tell the life of the drive at this rate of writes, such as ``200GB/day``.
         progress: True for a bar, False for none, or a function of :class:`flashpath.RunProgress`, which is called about
             20 times a second. Default: a bar in notebooks and terminals.
 
@@ -146,7 +154,8 @@ def run(
         (
             name,
             _native.Plan(
-                [workload_of(workload)], [(name, path)], options, format=format, columns=columns, stage=stage, cpu=cpu, one=True
+                [workload_of(workload)], [(name, path)], options, format=format, columns=columns, stage=stage, cpu=cpu,
+                window=window, rate=rate, one=True,
             ),
         )
         for name, path in paths_of(on)

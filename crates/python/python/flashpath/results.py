@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import html
 import json
 import types
 import typing
@@ -21,6 +22,7 @@ __all__ = [
     "CpuTimes",
     "Flash",
     "GateWaits",
+    "InFlight",
     "InputFile",
     "Latencies",
     "LedgerRow",
@@ -29,6 +31,7 @@ __all__ = [
     "Percentiles",
     "PolicyCost",
     "Program",
+    "Rate",
     "Result",
     "Stage",
     "StationMap",
@@ -89,6 +92,8 @@ class WorkloadCounts:
     discarded_blocks: int
     #: Lines of a trace that could not be read.
     rejected_lines: int
+    #: Blocks of 4 KiB that applications wrote, without journal and metadata; None where nothing tells them.
+    application_blocks: int | None
 
 
 @dataclass(frozen=True)
@@ -138,6 +143,8 @@ class WriteAmplification:
     steady: float | None
     #: The share of the host writes before the steady part, from 0 to 1.
     steady_from_fraction: float | None
+    #: Over the bytes of applications, over the whole run; None if they are not known.
+    application: float | None
 
 
 @dataclass(frozen=True)
@@ -181,6 +188,19 @@ class WearBin:
 
 
 @dataclass(frozen=True)
+class Rate:
+    """The life of the flash at a rate of writes."""
+
+    bytes_per_day: int
+    #: Whose bytes they are: ``application`` where those are known, else ``host``.
+    of: str
+    #: Years until the flash is worn out; None without a lifetime.
+    years: float | None
+    #: The rate in capacities that the path exports, a day.
+    drive_writes_per_day: float | None
+
+
+@dataclass(frozen=True)
 class Wear:
     """Erase counts since the drive was new; of a zoned drive, over its zones."""
 
@@ -195,7 +215,13 @@ class Wear:
     lifetime_host_tib: float | None
     #: TiB of host writes until the first erase block is worn out.
     lifetime_host_tib_first_block: float | None
+    #: TiB that applications write until the flash is worn out; None if their bytes are not known.
+    lifetime_application_tib: float | None
+    #: The capacity that the path exports, written so often a day, wears the flash out in five years.
+    drive_writes_per_day: float | None
     histogram: tuple[WearBin, ...]
+    #: Only with ``rate``.
+    rate: Rate | None = None
 
 
 @dataclass(frozen=True)
@@ -288,21 +314,35 @@ class WindowLatency:
 
 
 @dataclass(frozen=True)
+class InFlight:
+    """The requests in flight within a window: the queue."""
+
+    #: Their mean number when a request is issued, with that one.
+    mean: float
+    #: Their greatest number.
+    max: int
+
+
+@dataclass(frozen=True)
 class Window:
-    """A part of the run. All windows have the same number of host writes."""
+    """A part of the run. All windows have the same number of host writes or, with ``window``, the same time."""
 
     #: Blocks of 4 KiB written by the host up to its end.
     written_blocks: int
     #: Simulated seconds at its end.
     seconds_simulated: float | None
-    #: Within the window.
-    write_amplification: float
+    #: Within the window; None if nothing was written in it.
+    write_amplification: float | None
+    #: Blocks of 4 KiB that all media stored within the window.
+    stored_blocks: float
     #: MiB read and written a simulated second within the window.
     throughput_mib_s: float | None
     #: Free erase blocks, zones or segments at its end.
     free_blocks: int | None
     #: By class of requests.
     latency_ns: dict[str, WindowLatency] = field(default_factory=dict)
+    #: Only of windows by time.
+    in_flight: InFlight | None = None
 
 
 @dataclass(frozen=True)
@@ -311,8 +351,10 @@ class CauseOverTime:
 
     cause: str
     origin: str
-    #: A number for each window.
-    write_amplification: tuple[float, ...]
+    #: A number for each window; None if nothing was written in it.
+    write_amplification: tuple[float | None, ...]
+    #: Blocks of 4 KiB stored for it in each window.
+    blocks: tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -383,6 +425,8 @@ class Result:
     maps: tuple[StationMap, ...]
     #: MiB read and written a simulated second; None without a timing model.
     throughput_mib_s: float | None
+    #: Seconds of each window but the last, if they are by time.
+    window_seconds: float | None
     windows: tuple[Window, ...]
     window_causes: tuple[CauseOverTime, ...]
     sums: tuple[Sum, ...]
@@ -428,8 +472,16 @@ class Result:
         return self._list("ledger", ["station", "cause", "origin", "content", "blocks"])
 
     def windows_table(self) -> Table:
-        """The run over time as an Arrow table, a row for each window; latencies are ``latency_ns.write.p99``, ..."""
-        return self._list("windows", ["written_blocks", "seconds_simulated", "write_amplification"])
+        """The run over time as an Arrow table, a row for each window; latencies are ``latency_ns.write.p99``, ...
+
+        ``stored.CAUSE.ORIGIN`` has the blocks of 4 KiB that the media stored for a cause, and ``warned`` is true if the run
+        has warnings, which may void its numbers.
+        """
+        rows = [dict(row, warned=bool(self.warnings)) for row in self.to_dict()["windows"]]
+        for cause in self.window_causes:
+            for row, blocks in zip(rows, cause.blocks, strict=True):
+                row[f"stored.{cause.cause}.{cause.origin}"] = blocks
+        return Table.of_rows(rows, ["written_blocks", "seconds_simulated", "write_amplification", "stored_blocks"])
 
     def wear_table(self) -> Table:
         """The distribution of erase counts as an Arrow table: from, to, blocks."""
@@ -448,6 +500,29 @@ class Result:
 
     def _list(self, name: str, first: list[str]) -> Table:
         return Table.of_rows([dict(row) for row in self.to_dict()[name]], first)
+
+    def _repr_html_(self) -> str:
+        """A table of the main numbers, for notebooks."""
+
+        def number(value: float | None, unit: str = "") -> str:
+            return "unknown" if value is None else f"{value:,.4g}{unit}"
+
+        amplification, wear = self.write_amplification, self.wear
+        rows = [
+            ("write amplification, steady", number(amplification.steady)),
+            ("write amplification, total", number(amplification.total)),
+            ("write amplification, application bytes", number(amplification.application)),
+            ("lifetime, host writes", number(wear.lifetime_host_tib, " TiB")),
+            ("lifetime, application bytes", number(wear.lifetime_application_tib, " TiB")),
+            ("pages programmed", f"{self.flash.programmed_pages:,}"),
+            ("blocks erased", f"{self.flash.erased_blocks:,}"),
+            ("throughput", number(self.throughput_mib_s, " MiB/s")),
+        ]
+        mark = "!" if self.warnings else ""
+        lines = "".join(f"<tr><th>{label}</th><td>{value}{mark}</td></tr>" for label, value in rows if value != "unknown")
+        notes = "".join(f"<p>! {html.escape(warning)}</p>" for warning in self.warnings)
+        caption = f"{html.escape(self.workload.name)} on {html.escape(self.name or self.path)}"
+        return f"<table><caption>{caption}</caption>{lines}</table>{notes}"
 
     def __str__(self) -> str:
         def number(value: float | None) -> str:

@@ -27,6 +27,7 @@ fn unknown(name: &str) -> WorkloadResult {
         written_blocks: 0,
         discarded_blocks: 0,
         rejected_lines: 0,
+        application_blocks: None,
     }
 }
 
@@ -79,6 +80,7 @@ pub fn fio(name: &str, job: &Path, mount: &Path, stop: &AtomicBool) -> Result<Fi
             workload.requests = sum("read", "total_ios") + sum("write", "total_ios") + sum("trim", "total_ios");
             workload.read_blocks = sum("read", "io_bytes") / BLOCK_BYTES;
             workload.written_blocks = sum("write", "io_bytes") / BLOCK_BYTES;
+            workload.application_blocks = Some(workload.written_blocks);
             workload.discarded_blocks = sum("trim", "io_bytes") / BLOCK_BYTES;
             let longest = jobs.iter().filter_map(|job| job["job_runtime"].as_u64()).max().unwrap_or(0);
             if longest > 0 {

@@ -1,0 +1,39 @@
+"""Windows by time, rates, and how a notebook shows a result."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import flashpath
+import pytest
+
+DRIVE = "page/nand:size=64M,pages-per-block=64"
+
+
+def test_windows_by_time_have_causes_and_a_queue(trace_file: Path) -> None:
+    result = flashpath.run(trace_file, on="page/nand:size=4G", timed=1, addresses="wrap", window="100ms")
+    assert result.window_seconds == pytest.approx(0.1)
+    table = result.windows_table()
+    assert {"in_flight.max", "stored.host-write.host-write", "warned"} <= set(table.columns)
+    rows = table.rows()
+    stored = sum(row["stored.host-write.host-write"] for row in rows)
+    assert stored == pytest.approx(sum(window.stored_blocks for window in result.windows))
+    with pytest.raises(flashpath.InputError, match="no span"):
+        flashpath.run(trace_file, on=DRIVE, timed=1, window="soon")
+
+
+def test_a_rate_tells_the_years() -> None:
+    result = flashpath.run("uniform:writes=4x", on=DRIVE, rate="1GB/day")
+    rate = result.wear.rate
+    assert rate is not None and rate.of == "host" and rate.years is not None
+    assert result.wear.lifetime_host_tib is not None
+    assert rate.years == pytest.approx(result.wear.lifetime_host_tib * 2**40 / 1e9 / 365.25)
+    with pytest.raises(flashpath.InputError, match="rate"):
+        flashpath.run("uniform", on=DRIVE, rate="1GB")
+
+
+def test_a_notebook_shows_the_numbers_and_marks_those_of_a_run_with_warnings() -> None:
+    warned = flashpath.run("uniform:writes=1M", on=DRIVE)
+    shown = warned._repr_html_()
+    assert len(shown) < 2000 and "1!" in shown and "nothing was erased" in shown
+    assert "<script" not in flashpath.run("uniform:writes=1M", on={"<script>": DRIVE})[0]._repr_html_()
