@@ -17,7 +17,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// The first message of a guest: its version.
-const HELLO: [u8; 2] = [0, 2];
+const HELLO: [u8; 2] = [0, 3];
 const PATH: &str = "ext:journal=vmm/conv:image=v+monitor:socket=s";
 
 /// A bench with an empty volume, for FUSE mounts.
