@@ -69,11 +69,17 @@ pub enum Cause {
     Padding,
     /// In a write buffer a newer version takes the place of the block: it is not written.
     Joined,
+    /// An FTL writes an erase block anew before its errors exceed what can be corrected, as reads of hosts have found.
+    Refresh,
+    /// The same, as its own reads in the background have found.
+    Scrub,
+    /// An FTL moves the pages of an erase block in which a program has failed.
+    BadBlock,
 }
 
 impl Cause {
     /// The number of causes.
-    pub const COUNT: usize = 12;
+    pub const COUNT: usize = 15;
     /// All causes, in numeric order.
     pub const ALL: [Cause; Self::COUNT] = [
         Cause::HostWrite,
@@ -88,6 +94,9 @@ impl Cause {
         Cause::CacheFill,
         Cause::Padding,
         Cause::Joined,
+        Cause::Refresh,
+        Cause::Scrub,
+        Cause::BadBlock,
     ];
 
     /// The cause with this number; [`Cause::HostWrite`] for a number that no cause has.
@@ -111,6 +120,9 @@ impl Cause {
             Cause::CacheFill => "cache-fill",
             Cause::Padding => "padding",
             Cause::Joined => "joined",
+            Cause::Refresh => "refresh",
+            Cause::Scrub => "scrub",
+            Cause::BadBlock => "bad-block",
         }
     }
 }

@@ -16,7 +16,8 @@ pub enum Purpose {
     /// A request.
     #[default]
     Host,
-    /// To make room: garbage collection, merges, wear levelling, segment cleaning, reclaim, and all erases.
+    /// To make room: garbage collection, merges, wear levelling, segment cleaning, reclaim, and all erases; to keep data
+    /// readable: refresh, scrub, bad blocks.
     Collection,
     /// To read or write the map of a translation layer.
     Mapping,
@@ -30,7 +31,10 @@ impl Purpose {
             | Cause::Reclaim
             | Cause::Merge
             | Cause::GarbageCollection
-            | Cause::WearLevelling => Purpose::Collection,
+            | Cause::WearLevelling
+            | Cause::Refresh
+            | Cause::Scrub
+            | Cause::BadBlock => Purpose::Collection,
             Cause::Mapping => Purpose::Mapping,
             Cause::HostWrite
             | Cause::JournalCommit

@@ -38,6 +38,8 @@ pub fn sections(results: &[RunResult]) -> Vec<Section> {
             tebibytes(r.wear.lifetime_host_tib_first_block)
         }),
         row("blocks worn out", Better::Lower, &|r| nonzero(r.wear.worn_out_blocks, counted)),
+        row("bad blocks", Better::Lower, &|r| r.wear.bad_blocks.and_then(counted)),
+        row("blocks left to spare", Better::Higher, &|r| r.wear.spare_blocks_left.and_then(counted)),
         row("pages read", judged, &|r| of_flash(r, r.flash.read_pages)),
     ];
     let ranks: [(&str, Rank); 4] = [("p50", |p| p.p50), ("p99", |p| p.p99), ("p99.9", |p| p.p999), ("max", |p| p.max)];
@@ -240,6 +242,9 @@ pub fn verb(cause: &str) -> String {
         "merge" => "merged",
         "garbage-collection" => "copied",
         "wear-levelling" => "levelled",
+        "refresh" => "refreshed",
+        "scrub" => "scrubbed",
+        "bad-block" => "moved from bad blocks:",
         "mapping" => "updated",
         other => other,
     };

@@ -289,6 +289,10 @@ pub struct Wear {
     pub endurance: u32,
     /// Blocks retired at their endurance.
     pub worn_out_blocks: u64,
+    /// Blocks in which a program or an erase has failed; `None` if none can.
+    pub bad_blocks: Option<u64>,
+    /// Blocks that the drive, of several the first, can still lose before it is read-only.
+    pub spare_blocks_left: Option<u64>,
     /// TiB of host writes until the flash is worn out, with even wear and this run's write amplification; `None` if the
     /// run erased nothing.
     pub lifetime_host_tib: Option<f64>,

@@ -196,7 +196,7 @@ fn measured<B: Backend>(
         windows: run.windows.report(run.start, is_timed),
         is_of_engine: true,
         steady,
-        warnings: workload.warnings().into_iter().chain(run.late_warning()).collect(),
+        warnings: workload.warnings().into_iter().chain(run.late_warning()).chain(run.failed_warning()).collect(),
         options: options.arguments(),
         files: None,
         cpu: run.backend.cpu(),

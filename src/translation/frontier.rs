@@ -129,23 +129,47 @@ impl Frontier {
         self.open[self.turn].block.take()
     }
 
-    /// Opens an erased block on the current plane.
-    pub fn open(&mut self, block: EraseBlock, geometry: &Geometry) {
+    /// Opens an erased block, of which so many pages can be programmed, on the current plane.
+    pub fn open(&mut self, (block, usable): (EraseBlock, u32), geometry: &Geometry) {
         debug_assert!(self.open[self.turn].block.is_none(), "the full block was given up");
+        debug_assert_eq!(usable & self.mask, 0, "pages of flash are programmed whole");
         let first = geometry.first_page(block).0;
-        let open = OpenBlock { next: first, end: first + geometry.pages_per_block, block: Some(block) };
-        self.open[self.turn] = open;
+        self.open[self.turn] = OpenBlock { next: first, end: first + usable, block: Some(block) };
     }
 
-    /// Opens a partly programmed block on `plane`, if the plane has none open.
-    pub fn reopen(&mut self, plane: u32, block: EraseBlock, programmed: u32, geometry: &Geometry) -> bool {
+    /// Gives up an open block with pages left, unless a page of flash is begun there. Returns their number.
+    pub fn give_up(&mut self, block: EraseBlock) -> Option<u32> {
+        let mask = self.mask;
+        let open = self.open.iter_mut().find(|open| open.block == Some(block))?;
+        let left = open.end - open.next;
+        (left > 0 && open.next & mask == 0).then(|| {
+            *open = OpenBlock::default();
+            left
+        })
+    }
+
+    /// Gives up the pages that are not begun: the open blocks are full as they are.
+    pub fn seal(&mut self) {
+        for open in &mut self.open {
+            open.end = open.end.min((open.next + self.mask) & !self.mask);
+        }
+    }
+
+    /// Opens a block of which so many pages are programmed, and so many can be, on `plane`, if the plane has none open.
+    pub fn reopen(
+        &mut self,
+        plane: u32,
+        block: EraseBlock,
+        (programmed, usable): (u32, u32),
+        geometry: &Geometry,
+    ) -> bool {
         let open = &mut self.open[plane as usize];
         if open.block.is_some() {
             return false;
         }
-        assert!(programmed <= geometry.pages_per_block, "block {} holds no more pages than it has", block.0);
+        assert!(programmed <= usable, "block {} holds no more pages than it has", block.0);
         let first = geometry.first_page(block).0;
-        *open = OpenBlock { next: first + programmed, end: first + geometry.pages_per_block, block: Some(block) };
+        *open = OpenBlock { next: first + programmed, end: first + usable, block: Some(block) };
         self.taking_part = self.open.len();
         true
     }

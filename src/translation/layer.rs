@@ -11,6 +11,9 @@ pub trait FlashLayer: Debug + Any + Send + Sync + Sized {
     /// The layer, on flash with this timing.
     type On<T: Timing + Send + 'static>: Translation<Timing = T> + Send + 'static;
 
+    /// True if the layer serves on flash whose reads and blocks fail.
+    const BEARS_ERRORS: bool = false;
+
     /// Parses the term. Errors point at the wrong option, or at the name if the flash is too small.
     fn read(term: &Term, geometry: &Geometry) -> Result<Self, ExpressionError>;
 

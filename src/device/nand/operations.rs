@@ -159,6 +159,41 @@ impl<T: Timing> Operations<T> {
         self.program(target, within, purpose, there)
     }
 
+    /// Reads a page again so many times, each time after the last. Returns the end.
+    pub fn retry(&mut self, block: EraseBlock, retries: u32, purpose: Purpose, at: T::Moment) -> T::Moment {
+        let again = |done, _| match self.mask {
+            0 => self.timing.read(block, purpose, done),
+            _ => self.timing.read_units(block, 1, purpose, done),
+        };
+        (0..retries).fold(at, again)
+    }
+
+    /// [`Operations::copy`] of a page that is read again so many times.
+    pub fn copy_retried(
+        &mut self,
+        (source, from, rest): (EraseBlock, PhysicalPage, u64),
+        target: (EraseBlock, u32),
+        (retries, purpose): (u32, Purpose),
+        read: &mut LastRead<T::Moment>,
+        at: T::Moment,
+    ) -> T::Moment {
+        let again = self.retry(source, retries, purpose, at);
+        let page = from.0 & !self.mask;
+        match read.0 {
+            Some((last, there)) if self.mask > 0 && retries > 0 && last == page => {
+                let both = self.timing.gather(None, again);
+                let both = self.timing.gather(Some(both), there);
+                self.program(target.0, target.1, purpose, both)
+            }
+            _ => self.copy((source, from, rest), target, purpose, read, again),
+        }
+    }
+
+    /// True if a page of a block with so many programmed pages is still in the controller.
+    pub fn is_gathered(&self, within: u32, programmed: u32) -> bool {
+        within >= programmed & !self.mask
+    }
+
     /// The pages of flash that were not complete are lost with the RAM.
     pub fn lose_open(&mut self) {
         self.gathered.iter_mut().for_each(|gathered| *gathered = None);

@@ -78,6 +78,10 @@ impl Timing for Reserving {
         (moment <= until).then_some(moment)
     }
 
+    fn about(&self, moment: Time) -> Time {
+        moment
+    }
+
     fn read(&mut self, block: EraseBlock, purpose: Purpose, at: Time) -> Time {
         self.read_units(block, self.pages_per_program, purpose, at)
     }

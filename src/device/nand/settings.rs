@@ -1,5 +1,9 @@
 //! The options of `nand`.
 
+use super::errors::{
+    ECC, ERASE_FAILURES, ERRORS, ErrorSettings, PROGRAM_FAILURES, RBER, RBER_WEAR, READ_DISTURB, REFRESH, RETENTION,
+    RETRY, RETRY_GAIN, SCRUB,
+};
 use super::preset::Preset;
 use super::suspension::{SUSPEND, SUSPEND_READS, SUSPEND_TIME, Suspension};
 use super::{Geometry, Latencies};
@@ -82,6 +86,18 @@ pub static KIND: Kind = Kind {
             default: "3000",
             about: "erases before a block is worn out",
         },
+        ERRORS,
+        RBER,
+        RBER_WEAR,
+        RETENTION,
+        READ_DISTURB,
+        ECC,
+        RETRY,
+        RETRY_GAIN,
+        PROGRAM_FAILURES,
+        ERASE_FAILURES,
+        REFRESH,
+        SCRUB,
     ],
 };
 
@@ -109,8 +125,11 @@ pub struct NandSettings {
     pub suspension: Option<Suspension>,
     /// The maximum number of erases of a block.
     pub endurance: u32,
+    /// The errors; `None` if there are none.
+    pub errors: Option<ErrorSettings>,
     /// The term with all option values.
     pub written_out: String,
+    term: Term,
 }
 
 impl NandSettings {
@@ -148,12 +167,15 @@ impl NandSettings {
             erase_ns: settings.duration_ns("erase"),
             transfer_ns: settings.duration_ns("transfer"),
         });
+        let meaningless = [Suspension::meaningless(&settings), &ErrorSettings::meaningless(&settings)].concat();
         Ok(NandSettings {
             geometry,
             latencies,
             suspension: Suspension::read(&settings)?,
             endurance: count("endurance"),
-            written_out: settings.written_out(Suspension::meaningless(&settings)),
+            errors: ErrorSettings::read(&settings)?,
+            written_out: settings.written_out(&meaningless),
+            term: term.clone(),
         })
     }
 
@@ -169,6 +191,16 @@ impl NandSettings {
             return Err(settings.error("suspend", message, help));
         }
         Ok(flash)
+    }
+
+    /// The error of a layer that has no answer to errors.
+    pub fn errors_refused(&self, layer: &str) -> ExpressionError {
+        let message = format!("{layer} has no spare blocks for bad ones, and no marks for lost pages");
+        let help = "take page, or remove errors".to_string();
+        match self.term.settle(&KIND) {
+            Ok(settings) => settings.error("errors", message, help),
+            Err(error) => error,
+        }
     }
 
     fn does_not_fit(settings: &Settings, help: String) -> ExpressionError {

@@ -16,6 +16,7 @@
 //! | `pacing` | collection in steps between host writes |
 //! | `rebuild` | rebuilds the map after a power cut |
 //! | `settings` | the options |
+//! | `upkeep` | refresh, scrub and bad blocks, on flash with errors |
 //! | `victim_sets` | the candidates of collection, by plane or by stream |
 //!
 //! Guarantees: a read returns the newest write; a copy keeps the content label; collection never needs more erased
@@ -27,13 +28,14 @@ mod map_pages;
 mod pacing;
 mod rebuild;
 pub(super) mod settings;
+mod upkeep;
 mod victim_sets;
 
 pub use map::{Miss, PageMap, RamMap};
 pub use pacing::PaceSettings;
 pub use settings::{KIND, PageSettings, ReadVictim, Streams, VICTIMS, WearLevelling};
 
-use super::free_blocks::FreeBlocks;
+use super::free_blocks::{FoundBlock, FreeBlocks};
 use super::frontier::Frontier;
 use super::valid_pages::ValidPages;
 use super::{Flash, PageWrite, Translation, TranslationError, UNMAPPED, read_newest};
@@ -42,6 +44,7 @@ use crate::label::{Cause, Label, Tally};
 use crate::time::Time;
 use pacing::Pacing;
 use std::collections::BTreeSet;
+use upkeep::Upkeep;
 use victim_sets::VictimSets;
 
 /// A page-level translation layer on flash.
@@ -77,13 +80,28 @@ pub struct PageLevel<T: Timing, M = RamMap> {
     pacing: Option<Box<Pacing<T::Moment>>>,
     /// The number of pages programmed at which the next step may be due; never without a pace.
     pace_at: u64,
+    /// On flash with errors.
+    upkeep: Option<Box<Upkeep>>,
 }
 
 impl<T: Timing, M: PageMap> PageLevel<T, M> {
     /// A drive with nothing written, and an empty map.
     pub fn new(nand: Nand<T>, settings: &PageSettings, map: M, seed: u64) -> PageLevel<T, M> {
+        if nand.has_errors() {
+            return PageLevel::with_errors(nand, &Upkeep::settings(settings), map, seed);
+        }
         let mut drive = PageLevel::without_blocks(nand, settings, map, seed);
         drive.free.put_all(drive.nand.geometry());
+        drive
+    }
+
+    /// The same on flash with errors, of which some blocks may be bad.
+    fn with_errors(nand: Nand<T>, settings: &PageSettings, map: M, seed: u64) -> PageLevel<T, M> {
+        let mut drive = PageLevel::without_blocks(nand, settings, map, seed);
+        for block in (0..drive.nand.geometry().blocks).map(EraseBlock) {
+            drive.retired += u32::from(drive.free.put_found(block, &drive.nand) != FoundBlock::Erased);
+        }
+        drive.check_spare_blocks();
         drive
     }
 
@@ -118,6 +136,7 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
                 .pace
                 .map(|pace| Box::new(Pacing::new(pace, geometry.pages_per_block, geometry.pages_per_program))),
             pace_at: if settings.pace.is_some() { 0 } else { u64::MAX },
+            upkeep: Upkeep::of(&nand, settings),
             nand,
         }
     }
@@ -188,7 +207,7 @@ impl<T: Timing, M: PageMap> Translation for PageLevel<T, M> {
         let stream = self.stream_of(&write);
         let to = match self.host[stream].take() {
             Some(page) => page,
-            None => self.refill(stream, at)?,
+            None => self.refill(stream, write.page, at)?,
         };
         debug_assert!(u64::from(write.page.0) < self.settings.exported_pages, "the host has no page {}", write.page.0);
         debug_assert!(!self.valid.contains(to), "page {} is given out once between erases", to.0);
@@ -213,7 +232,18 @@ impl<T: Timing, M: PageMap> Translation for PageLevel<T, M> {
         if from == UNMAPPED {
             return Ok((None, at));
         }
+        if self.upkeep.is_some() {
+            return self.read_looked_after(page, PhysicalPage(from), at);
+        }
         read_newest(&mut self.nand, page, PhysicalPage(from), at)
+    }
+
+    fn failed_read(&mut self) -> Option<T::Moment> {
+        self.nand.failed_read()
+    }
+
+    fn rest(&mut self, rest_ns: u64) {
+        self.nand.rest(rest_ns);
     }
 
     #[inline]
@@ -226,6 +256,7 @@ impl<T: Timing, M: PageMap> Translation for PageLevel<T, M> {
     }
 
     fn discard(&mut self, page: LogicalPage, at: T::Moment) -> Result<T::Moment, TranslationError> {
+        self.check_writable(page)?;
         let at = self.load_entry(page, at)?;
         if self.map.lookup(page) != UNMAPPED {
             let from = self.map.update(page, UNMAPPED);
@@ -235,13 +266,14 @@ impl<T: Timing, M: PageMap> Translation for PageLevel<T, M> {
     }
 
     fn idle(&mut self, from: Time, until: Time) -> Result<(), TranslationError> {
-        let mut at = from;
-        while at < until && self.free.count() < self.settings.background_blocks {
+        let mut at = self.scrub_while_idle(from, until)?;
+        while at < until && self.free.count() < self.settings.background_blocks && !self.is_read_only() {
             if self.victims.invalid_in_candidates() < u64::from(self.nand.geometry().pages_per_block) {
                 break;
             }
             let begin = self.nand.timing().instant(at);
-            let collected = self.collect_next(begin)?;
+            let collected = self.collect_next(begin);
+            let Some(collected) = self.or_read_only(collected)? else { break };
             match self.nand.timing().settle(collected, until) {
                 Some(done) => at = done,
                 None => break,
@@ -273,7 +305,8 @@ impl<T: Timing, M: PageMap> Translation for PageLevel<T, M> {
     }
 
     fn events(&self) -> Vec<(&'static str, u64)> {
-        self.map.events()
+        let upkeep = self.upkeep.iter().flat_map(|upkeep| upkeep.events());
+        self.map.events().into_iter().chain(upkeep).collect()
     }
 
     fn sent(&self) -> &Tally {
@@ -290,6 +323,10 @@ impl<T: Timing, M: PageMap> Translation for PageLevel<T, M> {
 
     fn free_blocks(&self) -> u64 {
         self.free.count().into()
+    }
+
+    fn spare_blocks(&self) -> Option<u32> {
+        self.spare_blocks_left()
     }
 
     fn effective_overprovisioning(&self) -> f64 {

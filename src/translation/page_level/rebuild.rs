@@ -10,6 +10,7 @@ use crate::translation::{TranslationError, UNMAPPED, newest_versions, settle_ope
 /// Rebuilds all state that was in RAM.
 pub fn rebuilt<T: Timing, M: PageMap>(lost: PageLevel<T, M>) -> Result<PageLevel<T, M>, TranslationError> {
     let PageLevel { mut nand, settings, map, seed, .. } = lost;
+    nand.lose_due_blocks();
     settle_open_pages(&mut nand, !settings.fills_before_erase)?;
     let mut drive = PageLevel::without_blocks(nand, &settings, map, seed);
     // The counts are lost, too: they continue from the flash's.
@@ -28,6 +29,7 @@ pub fn rebuilt<T: Timing, M: PageMap>(lost: PageLevel<T, M>) -> Result<PageLevel
         match drive.free.put_found(block, &drive.nand) {
             FoundBlock::Erased => {}
             FoundBlock::WornOut => drive.retired += 1,
+            FoundBlock::Bad => add_bad(&mut drive, block),
             FoundBlock::Programmed if programmed < geometry.pages_per_block => {
                 partly_programmed.push((programmed, block));
             }
@@ -35,21 +37,40 @@ pub fn rebuilt<T: Timing, M: PageMap>(lost: PageLevel<T, M>) -> Result<PageLevel
         }
     }
     reopen(&mut drive, partly_programmed);
+    let made_room = make_room(&mut drive);
+    drive.or_read_only(made_room)?;
+    drive.check_spare_blocks();
+    Ok(drive)
+}
+
+/// Frees the space that the drive keeps erased, as far as it can.
+fn make_room<T: Timing, M: PageMap>(drive: &mut PageLevel<T, M>) -> Result<(), TranslationError> {
+    let pages_per_block = u64::from(drive.nand.geometry().pages_per_block);
     let at = drive.nand.timing().instant(Time::ZERO);
     // Completes an interrupted collection before hosts take the space it needs. Its victim is the emptiest block;
     // whatever the policy, that is the one that fits.
     while drive.free.count() == 0
-        && let Some(victim) = emptiest(&drive)
+        && let Some(victim) = emptiest(drive)
     {
         drive.collect(victim, Cause::GarbageCollection, at)?;
     }
-    while drive.free.count() <= settings.reserve
-        && drive.victims.invalid_in_candidates() >= u64::from(geometry.pages_per_block)
+    while drive.free.count() <= drive.settings.reserve
+        && drive.victims.invalid_in_candidates() >= pages_per_block
+        && !drive.is_read_only()
     {
         drive.collect_one(at)?;
     }
     drive.write_moved(Cause::Mapping, at)?;
-    Ok(drive)
+    Ok(())
+}
+
+/// Adds a bad block that holds pages. Valid ones are to be moved.
+fn add_bad<T: Timing, M: PageMap>(drive: &mut PageLevel<T, M>, block: EraseBlock) {
+    drive.retired += 1;
+    let holds_valid = drive.valid.words_of(block).any(|word| drive.valid.word(word) != 0);
+    if let Some(upkeep) = drive.upkeep.as_mut().filter(|_| holds_valid) {
+        upkeep.add_bad(block);
+    }
 }
 
 /// The stream of a block's first page. Hints are not on flash: such blocks count as the first stream's.
@@ -80,8 +101,9 @@ fn reopen<T: Timing, M: PageMap>(drive: &mut PageLevel<T, M>, mut blocks: Vec<(u
         let own_plane = geometry.unit_of(block);
         let planes = || (0..geometry.units()).map(|step| (own_plane + step) % geometry.units());
         let copies = drive.copies.get_mut(stream);
-        let taken = copies.is_some_and(|copies| planes().any(|p| copies.reopen(p, block, programmed, &geometry)))
-            || planes().any(|p| drive.host[stream].reopen(p, block, programmed, &geometry));
+        let part = (programmed, drive.nand.usable_pages(block));
+        let taken = copies.is_some_and(|copies| planes().any(|p| copies.reopen(p, block, part, &geometry)))
+            || planes().any(|p| drive.host[stream].reopen(p, block, part, &geometry));
         if taken {
             // Its invalid pages are counted, as before the cut.
             let first = geometry.first_page(block).0;

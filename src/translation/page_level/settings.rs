@@ -284,6 +284,8 @@ pub struct PageSettings {
     pub is_by_plane: bool,
     /// Erased blocks reserved for copies.
     pub reserve: u32,
+    /// Blocks beyond those that hold the exported pages, and are open or in reserve.
+    pub spare_blocks: u32,
     /// Erased blocks beyond the reserve that collection makes ahead of the host.
     pub ahead: u32,
     /// Collection in steps; `None`: a victim is collected at once.
@@ -361,6 +363,7 @@ impl PageSettings {
             spare_shares: Self::spare_shares(settings, streams)?,
             reserve: settings.count("reserve") as u32,
             is_by_plane: settings.choice::<Scope>("scope") == Scope::Plane,
+            spare_blocks: 0,
             ahead: 0,
             pace: None,
             wear: match wear {
@@ -389,7 +392,7 @@ impl PageSettings {
             let open_blocks = page.open_blocks(geometry) as u32;
             PaceSettings::new(step, geometry.units(), spare_blocks, (page.reserve + ahead, open_blocks))
         });
-        Ok(PageSettings { ahead, pace, ..page })
+        Ok(PageSettings { spare_blocks, ahead, pace, ..page })
     }
 
     /// Options without effect, given the others; they are rejected if written.
@@ -495,6 +498,8 @@ impl PageSettings {
 
 impl FlashLayer for PageSettings {
     type On<T: Timing + Send + 'static> = PageLevel<T, RamMap>;
+
+    const BEARS_ERRORS: bool = true;
 
     fn read(term: &Term, geometry: &Geometry) -> Result<PageSettings, ExpressionError> {
         PageSettings::read(term, geometry)

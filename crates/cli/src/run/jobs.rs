@@ -135,6 +135,7 @@ impl Run {
             fill: self.fill,
             precondition: self.precondition,
             verify: self.verify,
+            age: self.age.clone(),
             file: FileShape { bytes: self.size, utilization: self.utilization, fsync_every: self.fsync_every },
             part: self.only.unwrap_or(Part::Whole),
             cpu: self.cpu.clone(),

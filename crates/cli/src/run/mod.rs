@@ -17,6 +17,7 @@ use crate::failure::Failure;
 use crate::progress::Bars;
 use crate::words::one_of;
 use crate::workload::{Replaying, Source};
+use flashpath::device::nand::errors::Age;
 use flashpath::expression::Amount;
 use flashpath::report::{Environment, RequestLog};
 use flashpath::run::{Logging, Part, Path};
@@ -68,6 +69,10 @@ pub struct Run {
     /// Check that every read returns the latest write, and read everything back at the end
     #[arg(long)]
     verify: bool,
+    /// The age of a drive whose flash has errors, such as years=1,cycles=50%: each block was erased for that share of its
+    /// endurance, and what is written before counting begins lies for that long
+    #[arg(long, value_name = "AGE", value_parser = age)]
+    age: Option<Age>,
     /// The size of the file in which a block workload runs, such as 1G [default on a kernel file system: half of the
     /// free space]
     #[arg(long, value_name = "BYTES", value_parser = disk_size, help_heading = "File system")]
@@ -111,6 +116,10 @@ pub struct Run {
     /// No progress and no warnings
     #[arg(long, help_heading = "Results")]
     pub quiet: bool,
+}
+
+fn age(text: &str) -> Result<Age, String> {
+    Age::read(text).map_err(|error| format!("{}: {}", error.message, error.help))
 }
 
 fn scale(text: &str) -> Result<f64, String> {

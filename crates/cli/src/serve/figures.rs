@@ -5,8 +5,16 @@ use flashpath::label::{Cause, Content};
 use flashpath::units::{BLOCK_BYTES, human_size};
 
 /// The causes of copies.
-const COPYING: [Cause; 5] =
-    [Cause::SegmentCleaning, Cause::Reclaim, Cause::Merge, Cause::GarbageCollection, Cause::WearLevelling];
+const COPYING: [Cause; 8] = [
+    Cause::SegmentCleaning,
+    Cause::Reclaim,
+    Cause::Merge,
+    Cause::GarbageCollection,
+    Cause::WearLevelling,
+    Cause::Refresh,
+    Cause::Scrub,
+    Cause::BadBlock,
+];
 
 /// Blocks of 4 KiB since the path was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

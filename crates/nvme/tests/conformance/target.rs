@@ -59,8 +59,6 @@ impl Target {
     }
 
     pub fn with(limits: Limits, paced: bool, zone_options: &str) -> Target {
-        let folder = tempfile::tempdir().unwrap();
-        let socket = folder.path().join("s");
         let began = Instant::now();
         let sharing = Sharing { read_only: false, paced };
         let drives = vec![
@@ -68,6 +66,13 @@ impl Target {
             zones(zone_options, sharing, began),
             blocks(Sharing { read_only: true, paced }, began),
         ];
+        Target::of(limits, drives)
+    }
+
+    /// A target with these drives.
+    pub fn of(limits: Limits, drives: Vec<Drive>) -> Target {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("s");
         let subsystem = Arc::new(Subsystem::new(Some(NAME), "", drives).unwrap());
         let listener = Listener::bind(&Address::Unix(socket.clone())).unwrap();
         let server = Server::start(listener, subsystem, limits, Arc::new(|_| {})).unwrap();

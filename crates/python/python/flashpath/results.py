@@ -191,6 +191,10 @@ class Wear:
     endurance: int
     #: Erase blocks retired at their endurance.
     worn_out_blocks: int
+    #: Erase blocks in which a program or an erase has failed; None if none can.
+    bad_blocks: int | None
+    #: Erase blocks that the drive can still lose before it is read-only; None if none goes bad.
+    spare_blocks_left: int | None
     #: TiB of host writes until the flash is worn out, with even wear.
     lifetime_host_tib: float | None
     #: TiB of host writes until the first erase block is worn out.

@@ -508,6 +508,10 @@ impl Timing for Scheduled {
         self.issue(Kind::Erase, self.places.of(block).plane, block, Purpose::Collection, at)
     }
 
+    fn about(&self, _moment: Moment) -> Time {
+        self.now
+    }
+
     fn suspensions(&self) -> Option<u64> {
         self.reads_first.as_ref().map(|first| first.suspensions())
     }
