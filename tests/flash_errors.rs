@@ -296,7 +296,6 @@ fn a_read_returns_the_newest_write_or_an_error_whatever_fails() {
         "pace=2",
         "pace=5,frontiers=shared,reserve=1",
         "victim=cost-benefit,streams=content",
-        "buffer=256K",
         "reserve=1,wear=none",
     ]) {
         for shape in SHAPES {
