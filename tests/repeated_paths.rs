@@ -52,6 +52,11 @@ fn value(random: &mut Random, option: &OptionKind) -> Option<String> {
         Values::Real(low, high) => format!("{:.3}", part(random, low.max(0.0), high.min(4.0))),
         Values::Share(low, high) => format!("{:.3}%", 100.0 * part(random, low, high.min(1.0))),
         Values::Duration(low, high) => format!("{}ns", low.max(1) + random.below(50_000_000).min(high - low.max(1))),
+        Values::Durations(low, high, most) => {
+            let one =
+                |random: &mut Random| format!("{}ns", low.max(1) + random.below(5_000_000).min(high - low.max(1)));
+            (0..1 + random.below(most as u64)).map(|_| one(random)).collect::<Vec<_>>().join("+")
+        }
         Values::Choice(words) => pick(random, &words()).0.to_string(),
         Values::Switch => pick(random, &["on", "off"]).to_string(),
         Values::Text(_) => ".wal+.tmp".to_string(),

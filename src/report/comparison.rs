@@ -37,6 +37,8 @@ pub fn sections(results: &[RunResult]) -> Vec<Section> {
         row("lifetime until the first block wears out", Better::Higher, &|r| {
             tebibytes(r.wear.lifetime_host_tib_first_block)
         }),
+        row("life used in SLC mode", Better::Neither, &|r| mode_used(r, 0)),
+        row("life used in the mode of all bits", Better::Neither, &|r| mode_used(r, 1)),
         row("blocks worn out", Better::Lower, &|r| nonzero(r.wear.worn_out_blocks, counted)),
         row("pages read", judged, &|r| of_flash(r, r.flash.read_pages)),
     ];
@@ -241,6 +243,7 @@ pub fn verb(cause: &str) -> String {
         "garbage-collection" => "copied",
         "wear-levelling" => "levelled",
         "mapping" => "updated",
+        "fold" => "folded",
         other => other,
     };
     number::visible(verb)
@@ -285,6 +288,12 @@ fn tebibytes(value: Option<f64>) -> Quantity {
 fn blocks_as_bytes(blocks: u64) -> Quantity {
     let bytes = blocks as f64 * BLOCK_BYTES as f64;
     Some((number::bytes(bytes), bytes))
+}
+
+/// The share of their life that blocks have used in a mode; `None` if none was in SLC mode.
+fn mode_used(result: &RunResult, mode: usize) -> Quantity {
+    let wear = result.wear.modes.get(mode)?;
+    Some((format!("{} ({} erases)", number::percent(wear.used), number::count(wear.erases)), wear.used))
 }
 
 fn wear_range(result: &RunResult) -> String {

@@ -161,6 +161,7 @@ fn run(path: &str, seed: u64, stations: &[Station], latency_scale: Option<f64>) 
             lifetime_host_tib: Some(184.5 / total),
             lifetime_host_tib_first_block: Some(141.2 / total),
             histogram: wear_bins(&erases),
+            modes: Vec::new(),
         },
         maps: vec![wear_map(last, &erases)],
         latency_ns: latencies,

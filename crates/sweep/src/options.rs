@@ -141,7 +141,7 @@ pub fn cell(takes: Option<Values>, text: &str) -> serde_json::Value {
         Some(Values::Size(..)) => parse_size(text).map(serde_json::Value::from),
         Some(Values::Count(..)) => text.parse::<u64>().ok().map(serde_json::Value::from),
         Some(Values::Real(..)) => number(text).map(serde_json::Value::from),
-        Some(Values::Duration(..)) => parse_duration_ns(text).map(serde_json::Value::from),
+        Some(Values::Duration(..) | Values::Durations(..)) => parse_duration_ns(text).map(serde_json::Value::from),
         // Divided, not multiplied by 0.01: 57% is 0.57.
         Some(Values::Share(..)) => match text.strip_suffix('%') {
             Some(percent) => number(percent).map(|percent| serde_json::Value::from(percent / 100.0)),
