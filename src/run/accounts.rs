@@ -1,12 +1,14 @@
 //! Ledger, wear and sums of a run, computed only from the accounts of the path's stations.
 
 use super::maps::station_map;
-use crate::device::{Account, DriveAccount, FlashAccount, HandleAccount, PageCover, PlacementAccount, WriteRequests};
+use crate::device::{
+    Account, DriveAccount, FlashAccount, HandleAccount, ModesAccount, PageCover, PlacementAccount, WriteRequests,
+};
 use crate::expression::Choice;
 use crate::label::{Cause, Content, Label, Tally};
 use crate::report::{
-    FlashResult, HandleResult, LedgerRow, PlacementResult, StationMap, StationResult, SumCheck, TranslationResult,
-    Wear, WriteRequestsResult, wear_bins,
+    FlashResult, HandleResult, LedgerRow, ModeWear, PlacementResult, StationMap, StationResult, SumCheck,
+    TranslationResult, Wear, WriteRequestsResult, wear_bins,
 };
 use crate::units::{BLOCK_BYTES, human_size};
 use std::collections::BTreeMap;
@@ -297,22 +299,30 @@ fn wear(root: &Account, amplification: Option<f64>) -> Wear {
         Some(_) => of_counted.reduce(f64::min),
         None => of_all.reduce(f64::min),
     };
+    let by_mode: Vec<&ModesAccount> = flashes.iter().filter_map(|flash| flash.by_mode.as_deref()).collect();
+    let lives = |used: fn(&ModesAccount) -> f64| {
+        let used = by_mode.iter().map(|modes| used(modes)).filter(|used| *used > 0.0);
+        used.map(|used| host / used / tib).reduce(f64::min)
+    };
+    // An erase in SLC mode uses less of a life than another, so that shares of lives count, and not erases.
+    let (even, uneven) = match by_mode.is_empty() {
+        true => (even, uneven.reduce(f64::min)),
+        false => (lives(life_used), lives(|modes| modes.most_used)),
+    };
     let sum: f64 = counts.iter().map(|&count| f64::from(count)).sum();
     Wear {
         erase_count_min: counts.iter().copied().min().unwrap_or(0),
         erase_count_mean: sum / (counts.len() as f64).max(1.0),
         erase_count_max: counts.iter().copied().max().unwrap_or(0),
         endurance: flashes.iter().map(|flash| flash.endurance).min().unwrap_or(0),
-        worn_out_blocks: flashes
-            .iter()
-            .map(|flash| flash.erase_counts.iter().filter(|&&count| count >= flash.endurance).count() as u64)
-            .sum(),
+        worn_out_blocks: flashes.iter().map(|flash| worn_out_blocks(flash)).sum(),
         lifetime_host_tib: even.filter(|_| host > 0.0),
-        lifetime_host_tib_first_block: uneven.reduce(f64::min).filter(|_| host > 0.0),
+        lifetime_host_tib_first_block: uneven.filter(|_| host > 0.0),
         lifetime_application_tib: None,
         drive_writes_per_day: None,
         rate: None,
         histogram: wear_bins(&counts),
+        modes: by_mode.iter().flat_map(|modes| wear_of_modes(modes)).collect(),
     }
 }
 
@@ -326,6 +336,31 @@ pub fn lifetime_tib(since: &Account, bytes: u64) -> Option<f64> {
         bytes as f64 / programmed * flash.raw_bytes as f64 * f64::from(flash.endurance) / (1u64 << 40) as f64
     });
     lives.reduce(f64::min).filter(|_| bytes > 0)
+}
+
+fn worn_out_blocks(flash: &FlashAccount) -> u64 {
+    match &flash.by_mode {
+        Some(modes) => modes.worn_out,
+        None => flash.erase_counts.iter().filter(|&&count| count >= flash.endurance).count() as u64,
+    }
+}
+
+/// The mean share of the lives of a drive's blocks that it has used. The blocks of a static cache have a life of their own: the
+/// drive goes on without them.
+fn life_used(modes: &ModesAccount) -> f64 {
+    let [slc, other] = modes.used();
+    if modes.is_dynamic { slc + other } else { other }
+}
+
+fn wear_of_modes(modes: &ModesAccount) -> [ModeWear; 2] {
+    let used = modes.used();
+    [("slc", 0), (modes.cells, 1)].map(|(mode, at)| ModeWear {
+        mode: mode.to_string(),
+        blocks: modes.blocks[at],
+        erases: modes.erases[at],
+        endurance: modes.endurance[at],
+        used: used[at],
+    })
 }
 
 /// The sum of the top station: it received what the workload wrote.
