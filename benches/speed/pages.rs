@@ -129,7 +129,7 @@ fn summary(rows: &[DriveRow]) -> String {
             let medians = rows.iter().filter(move |row| (row.size_gib, row.is_timed) == (gib, timed));
             let medians: Vec<f64> = medians.map(|row| row.writes_per_second.median / 1e6).collect();
             let bound = |least: f64, of: fn(f64, f64) -> f64| medians.iter().copied().fold(least, of);
-            format!("{:.0} to {:.0} million", bound(f64::INFINITY, f64::min), bound(0.0, f64::max))
+            format!("{:.1} to {:.1} million", bound(f64::INFINITY, f64::min), bound(0.0, f64::max))
         };
         (rates(false), rates(true))
     };
