@@ -1,5 +1,8 @@
 //! Flexible data placement: units, handles, isolation, statistics and events, and a cache's two engines against closed forms.
 
+mod closed_forms;
+
+use closed_forms::{fifo_uniform, root};
 use flashpath::device::nand::{LogicalPage, Nand, Untimed};
 use flashpath::device::station::Payload;
 use flashpath::device::{BlockDevice, Isolation, Lba, PlacementAccount, PlacementEventKind};
@@ -346,28 +349,11 @@ fn options_that_contradict_are_refused_with_what_would_be_right() {
 
 // A cache's two engines
 
-/// The root of a function that changes its sign once between `low` and `high`.
-fn root(mut low: f64, mut high: f64, f: impl Fn(f64) -> f64) -> f64 {
-    let rising = f(low) < 0.0;
-    for _ in 0..200 {
-        let middle = (low + high) / 2.0;
-        if (f(middle) < 0.0) == rising { low = middle } else { high = middle }
-    }
-    low
-}
-
-/// Uniform random writes with a share `u` of the pages valid, in large units: with v the valid share of the cleaned unit,
-/// v = exp(-(1 - v) / u) and A = 1 / (1 - v). (Xiang and Kurkoski, arXiv 1110.4245.)
-fn uniform(u: f64) -> f64 {
-    let v = root(0.0, 1.0 - 1e-9 - (1.0 - u) / 2.0, |v| v - (-(1.0 - v) / u).exp());
-    1.0 / (1.0 - v)
-}
-
 /// Apart: regions are invalid as whole units and cost no copies, so that the buckets have all of the spare pages. A share `r` of the
 /// exported pages is buckets and gets a share `f` of the writes; a share `u` of the pages is exported.
 fn apart(u: f64, r: f64, f: f64) -> f64 {
     let spare = 1.0 / u - 1.0;
-    f * uniform(r / (r + spare)) + (1.0 - f)
+    f * fifo_uniform(r / (r + spare)) + (1.0 - f)
 }
 
 /// Mixed, first in first out: a page that is written now is looked at after t writes of the host, in units of the exported pages,

@@ -3,6 +3,9 @@
 //!
 //! Every prediction uses the effective spare space that the run itself reports.
 
+mod closed_forms;
+
+use closed_forms::{fifo_uniform, root};
 use flashpath::device::nand::NandSettings;
 use flashpath::expression::{Amount, parse_term};
 use flashpath::run::{Options, Path, prepare};
@@ -26,24 +29,6 @@ fn measure(workload: &str, page: &str, pages_per_block: u32) -> (f64, f64) {
 fn assert_near(what: &str, measured: f64, expected: f64, tolerance: f64) {
     println!("{what}: measured {measured:.4}, expected {expected:.4} ({:+.2} %)", (measured / expected - 1.0) * 100.0);
     assert!((measured / expected - 1.0).abs() <= tolerance, "{what}: measured {measured:.4}, expected {expected:.4}");
-}
-
-/// The root of a function that changes its sign once between `low` and `high`.
-fn root(mut low: f64, mut high: f64, f: impl Fn(f64) -> f64) -> f64 {
-    let rising = f(low) < 0.0;
-    for _ in 0..200 {
-        let middle = (low + high) / 2.0;
-        if (f(middle) < 0.0) == rising { low = middle } else { high = middle }
-    }
-    low
-}
-
-/// FIFO cleaning under uniform random writes (also the limit of greedy for large blocks): with v the valid share of
-/// the cleaned block, v = exp(-(1 - v) / u) and A = 1 / (1 - v). (Xiang and Kurkoski, arXiv 1110.4245.)
-fn fifo_uniform(u: f64) -> f64 {
-    // The trivial root is v = 1; the other lies below it.
-    let v = root(0.0, 1.0 - 1e-9 - (1.0 - u) / 2.0, |v| v - (-(1.0 - v) / u).exp());
-    1.0 / (1.0 - v)
 }
 
 /// d-choices under uniform random writes: the mean field of Van Houdt (SIGMETRICS '13), solved by Euler's method.

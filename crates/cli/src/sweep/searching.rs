@@ -12,9 +12,6 @@ use flashpath_sweep::{
 };
 use std::sync::atomic::Ordering;
 
-/// An interrupt ends a search: what was done is not kept, as the values depend on each other.
-const INTERRUPTED: &str = "interrupted";
-
 impl Sweep {
     /// Searches the range of an option for the goal, prints the answer, and writes the tables of all that was tried.
     pub(super) fn search(self, request: &Request, goal: &Goal) -> Result<(), Failure> {
@@ -52,14 +49,15 @@ impl Sweep {
             run_all(plan, decoded, limits, &mut journal, &STOP, &mut |progress| bar.show(progress))?;
             bar.finish();
             if STOP.load(Ordering::SeqCst) {
-                return Err(SweepError::input(INTERRUPTED, "the same command begins anew"));
+                return Err(SweepError::input("interrupted", "the same command begins anew"));
             }
             described.extend((0..plan.runs()).map(|number| plan.point(number).described()));
             Ok(journal.done().values().map(|done| done.row.clone()).collect())
         };
         catch_interrupts()?;
         let found = match search(request, goal, &mut run) {
-            Err(SweepError::Input { message, .. }) if message == INTERRUPTED => return Err(Failure::Quiet(130)),
+            // What was done is not kept, as the values depend on each other.
+            Err(_) if STOP.load(Ordering::SeqCst) => return Err(Failure::Quiet(130)),
             found => found?,
         };
         let columns = [found.option.clone(), SEED.to_string()];
