@@ -69,11 +69,13 @@ pub enum Cause {
     Padding,
     /// In a write buffer a newer version takes the place of the block: it is not written.
     Joined,
+    /// An FTL moves pages out of its cache in SLC mode.
+    Fold,
 }
 
 impl Cause {
     /// The number of causes.
-    pub const COUNT: usize = 12;
+    pub const COUNT: usize = 13;
     /// All causes, in numeric order.
     pub const ALL: [Cause; Self::COUNT] = [
         Cause::HostWrite,
@@ -88,6 +90,7 @@ impl Cause {
         Cause::CacheFill,
         Cause::Padding,
         Cause::Joined,
+        Cause::Fold,
     ];
 
     /// The cause with this number; [`Cause::HostWrite`] for a number that no cause has.
@@ -111,6 +114,7 @@ impl Cause {
             Cause::CacheFill => "cache-fill",
             Cause::Padding => "padding",
             Cause::Joined => "joined",
+            Cause::Fold => "fold",
         }
     }
 }

@@ -2,8 +2,12 @@
 //!
 //! The reference is simple and slow: it looks at everything at each instant at which something ends.
 
-use flashpath::device::nand::{EraseBlock, Geometry, Latencies, Reserving, Scheduled, Suspension, Telling, Timing};
+use flashpath::device::nand::{
+    Cells, EraseBlock, Geometry, Latencies, NandSettings, PageKind, PageTimes, Reserving, Scheduled, Suspension,
+    Telling, Timing,
+};
 use flashpath::device::wait_log::{Purpose, WaitLog};
+use flashpath::expression::parse_term;
 use flashpath::random::Random;
 use flashpath::time::Time;
 
@@ -29,6 +33,7 @@ impl Kind {
 #[derive(Clone, Debug)]
 struct Asked {
     kind: Kind,
+    page: PageKind,
     block: u32,
     after: Result<Vec<usize>, Time>,
 }
@@ -57,6 +62,7 @@ struct Reference {
     geometry: Geometry,
     latencies: Latencies,
     suspension: Option<Suspension>,
+    cells: Option<Cells>,
     asked: Vec<Asked>,
     states: Vec<State>,
     /// The instant until which each plane suspends an operation.
@@ -66,10 +72,15 @@ struct Reference {
 }
 
 impl Reference {
-    fn new(geometry: Geometry, latencies: Latencies, suspension: Option<Suspension>) -> Reference {
+    fn new(
+        geometry: Geometry,
+        latencies: Latencies,
+        suspension: Option<Suspension>,
+        cells: Option<Cells>,
+    ) -> Reference {
         let suspending = vec![0; geometry.units() as usize];
         let (asked, states) = (Vec::new(), Vec::new());
-        Reference { geometry, latencies, suspension, asked, states, suspending, suspensions: 0, now: 0 }
+        Reference { geometry, latencies, suspension, cells, asked, states, suspending, suspensions: 0, now: 0 }
     }
 
     fn plane(&self, number: usize) -> u32 {
@@ -80,13 +91,20 @@ impl Reference {
         self.geometry.channel_of(self.plane(number))
     }
 
-    /// The time of an operation's transfer: that of its part of a page, rounded up.
+    /// The times of an operation's kind of page.
+    fn times(&self, number: usize) -> PageTimes {
+        let Latencies { read_ns, program_ns, .. } = self.latencies;
+        let alike = PageTimes { read_ns, program_ns, pages: 1 };
+        self.cells.as_ref().map_or(alike, |cells| cells.times_of(self.asked[number].page))
+    }
+
+    /// The time of an operation's transfer: that of its part of a page, rounded up, or of the pages of a word line.
     fn transfer_ns(&self, number: usize) -> u64 {
         match self.asked[number].kind {
             Kind::Read(units) | Kind::Collect(units) => {
                 (self.latencies.transfer_ns * u64::from(units)).div_ceil(self.geometry.pages_per_program.into())
             }
-            _ => self.latencies.transfer_ns,
+            _ => self.latencies.transfer_ns * u64::from(self.times(number).pages),
         }
     }
 
@@ -135,7 +153,7 @@ impl Reference {
                     |number: &usize| is_over(self.states[*number].ready) && self.states[*number].transfer.is_none();
                 let next = (0..self.asked.len()).filter(on).filter(waits);
                 if let Some(next) = next.min_by_key(|&number| (self.states[number].ready, number)) {
-                    let programs = if self.asked[next].kind == Kind::Program { self.latencies.program_ns } else { 0 };
+                    let programs = if self.asked[next].kind == Kind::Program { self.times(next).program_ns } else { 0 };
                     self.states[next].transfer = Some(now);
                     self.states[next].done = Some(now + self.transfer_ns(next) + programs);
                 }
@@ -195,10 +213,11 @@ impl Reference {
     }
 
     fn begin(&mut self, number: usize) {
-        let (now, state) = (self.now, &mut self.states[number]);
+        let (now, read_ns) = (self.now, self.times(number).read_ns);
+        let state = &mut self.states[number];
         state.begun = Some(now);
         match self.asked[number].kind {
-            Kind::Read(_) | Kind::Collect(_) => state.ready = Some(now + self.latencies.read_ns),
+            Kind::Read(_) | Kind::Collect(_) => state.ready = Some(now + read_ns),
             Kind::Program => state.ready = Some(now),
             Kind::Erase => state.done = Some(now + self.latencies.erase_ns),
             Kind::Copy(_) => unreachable!("the reference has two operations in its place"),
@@ -271,10 +290,14 @@ fn drive(channels: u32, dies: u32, planes: u32) -> Geometry {
 }
 
 fn issue<T: Timing>(flash: &mut T, kind: Kind, block: u32, at: T::Moment) -> T::Moment {
+    issue_page(flash, (kind, PageKind::ALIKE), block, at)
+}
+
+fn issue_page<T: Timing>(flash: &mut T, (kind, page): (Kind, PageKind), block: u32, at: T::Moment) -> T::Moment {
     match kind {
-        Kind::Read(units) => flash.read_units(EraseBlock(block), units, Purpose::Host, at),
-        Kind::Collect(units) => flash.read_units(EraseBlock(block), units, Purpose::Collection, at),
-        Kind::Program => flash.program(EraseBlock(block), Purpose::Host, at),
+        Kind::Read(units) => flash.read_kind(EraseBlock(block), units, page, Purpose::Host, at),
+        Kind::Collect(units) => flash.read_kind(EraseBlock(block), units, page, Purpose::Collection, at),
+        Kind::Program => flash.program_kind(EraseBlock(block), page, Purpose::Host, at),
         Kind::Erase => flash.erase(EraseBlock(block), at),
         Kind::Copy(source) => flash.copy(EraseBlock(source), EraseBlock(block), Purpose::Collection, at),
     }
@@ -297,6 +320,14 @@ fn an_operation_that_waits_for_its_plane_leaves_the_channel_to_others() {
     let mut reserving = Reserving::new(drive(1, 2, 1), OF_ISSUE, None);
     let told = wanted.map(|(kind, block, at)| issue(&mut reserving, kind, block, Time(at)).0);
     assert_eq!(told, ends);
+}
+
+/// The kind of page that operations on a block have: all kinds, if cells have several bits.
+fn page_of(block: u32, cells: Option<&Cells>) -> PageKind {
+    let of_word_line = [0, 1, 2].map(PageKind::of_word_line);
+    let others = [PageKind::SLC, PageKind::WORD_LINE, PageKind::FINE];
+    let kinds: Vec<PageKind> = of_word_line.into_iter().chain(others).collect();
+    cells.map_or(PageKind::ALIKE, |_| kinds[block as usize % kinds.len()])
 }
 
 /// An operation of a request: its kind, its block, and those of the request after which it begins.
@@ -327,7 +358,7 @@ type Ends = (Vec<u64>, u64);
 /// and those of the model.
 fn ends_of(
     geometry: Geometry,
-    (latencies, suspension): (Latencies, Option<Suspension>),
+    (latencies, suspension, cells): (Latencies, Option<Suspension>, Option<Cells>),
     seed: u64,
     pace: Result<usize, u64>,
 ) -> (Ends, Ends) {
@@ -336,7 +367,7 @@ fn ends_of(
         let mut random = Random::new(seed, "flash clock");
         (0..requests).map(|_| (request(&mut random, &geometry), random.below(2 * pace.err().unwrap_or(1)))).collect()
     };
-    let mut reference = Reference::new(geometry, latencies, suspension);
+    let mut reference = Reference::new(geometry, latencies, suspension, cells.clone());
     let (mut ends, mut in_flight, mut at) = (vec![0; requests.len()], Vec::<(usize, usize)>::new(), 0);
     for (number, (operations, gap)) in requests.iter().enumerate() {
         match pace {
@@ -359,11 +390,14 @@ fn ends_of(
             match kind {
                 Kind::Copy(source) => {
                     let all = Kind::Collect(geometry.pages_per_program);
-                    let read = reference.issue(Asked { kind: all, block: source, after });
-                    reference.issue(Asked { kind: Kind::Program, block, after: Ok(vec![read]) });
+                    // A copy that is one operation of the model is of pages that are alike.
+                    let page = PageKind::ALIKE;
+                    let read = reference.issue(Asked { kind: all, page, block: source, after });
+                    reference.issue(Asked { kind: Kind::Program, page, block, after: Ok(vec![read]) });
                 }
                 kind => {
-                    reference.issue(Asked { kind, block, after });
+                    let page = page_of(block, cells.as_ref());
+                    reference.issue(Asked { kind, page, block, after });
                 }
             }
         }
@@ -373,8 +407,9 @@ fn ends_of(
     reference.run(u64::MAX >> 1);
     let expected = ends.iter().map(|&last| reference.states[last].done.unwrap()).collect();
     let log = WaitLog::default();
-    let mut scheduled =
-        Scheduled::new(geometry, latencies, Some(&log).filter(|_| seed.is_multiple_of(2))).with_suspension(suspension);
+    let mut scheduled = Scheduled::new(geometry, latencies, Some(&log).filter(|_| seed.is_multiple_of(2)))
+        .with_suspension(suspension)
+        .with_cells(cells.as_ref());
     let (mut found, mut under_way, mut at) = (vec![0; requests.len()], 0, Time::ZERO);
     for (number, (operations, gap)) in requests.iter().enumerate() {
         match pace {
@@ -400,7 +435,8 @@ fn ends_of(
                 [other] => moments[*other],
                 several => several.iter().fold(None, gather).unwrap(),
             };
-            moments.push(issue(&mut scheduled, kind, block, at));
+            let page = page_of(block, cells.as_ref());
+            moments.push(issue_page(&mut scheduled, (kind, page), block, at));
         }
         scheduled.watch(number as u64, *moments.last().unwrap());
         under_way += 1;
@@ -409,6 +445,20 @@ fn ends_of(
         found[number as usize] = done.0;
     }
     ((expected, reference.suspensions), (found, scheduled.suspensions().unwrap_or(0)))
+}
+
+/// Cells whose pages all differ, on flash with these times.
+fn of_cells(random: &mut Random, latencies: Latencies) -> (Latencies, Option<Cells>) {
+    let mut some = |least: u64, range: u64| format!("{}ns", least + random.below(range));
+    let reads = [0; 3].map(|_| some(20_000, 80_000)).join("+");
+    let programs = [0; 2].map(|_| some(200_000, 1_000_000)).join("+");
+    let (slc_read, slc_program) = (some(10_000, 20_000), some(100_000, 200_000));
+    let Latencies { erase_ns, transfer_ns, .. } = latencies;
+    let term = format!(
+        "nand:pages-per-block=24,cells=tlc,program-passes=2,read={reads},program={programs},slc-read={slc_read},slc-program={slc_program},erase={erase_ns}ns,transfer={transfer_ns}ns"
+    );
+    let settings = NandSettings::read(&parse_term(&term).unwrap()).unwrap();
+    (settings.latencies.unwrap(), settings.cells)
 }
 
 #[test]
@@ -438,7 +488,11 @@ fn every_completion_is_that_of_the_reference() {
             most_reads: [1, 2, 5, 1000][random.below(4) as usize],
         };
         let suspension = (seed % 3 > 0).then_some(rules);
-        let (expected, found) = ends_of(geometry, (latencies, suspension), seed, pace);
+        let (latencies, cells) = match seed % 4 {
+            3 => of_cells(&mut random, latencies),
+            _ => (latencies, None),
+        };
+        let (expected, found) = ends_of(geometry, (latencies, suspension, cells), seed, pace);
         assert_eq!(found, expected, "seed {seed}, {shape:?}, units of {unit}, {latencies:?}, {suspension:?}, {pace:?}");
         suspensions += found.1;
     }

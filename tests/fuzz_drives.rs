@@ -124,6 +124,51 @@ fn drive_beside_hosts(layer: &str, random: &mut Random) -> String {
     format!("{layer_term}{pace}{ahead}/{nand},suspend={suspend},suspend-reads={reads}")
 }
 
+/// The same with cells of several bits, mostly with a cache in SLC mode.
+fn drive_of_cells(layer: &str, random: &mut Random) -> String {
+    let drive = if random.below(2) == 0 { drive(layer, random) } else { drive_of_units(layer, random) };
+    let (layer_term, nand) = drive.split_once('/').unwrap();
+    let cells = [("mlc", 2), ("tlc", 3), ("qlc", 4)][random.below(3) as usize];
+    let pages = nand.split("pages-per-block=").nth(1).and_then(|rest| rest.split(',').next()).unwrap();
+    let whole = cells.1 * [1, 2, 3, 8, 24][random.below(5) as usize];
+    let nand = nand.replace(&format!("pages-per-block={pages}"), &format!("pages-per-block={whole}"));
+    let times = pick(random, &["", ",read=40us+60us,program=1ms", ",read=0us,program=400us+900us"]);
+    let times = if times.is_empty() || cells.1 == 2 { times } else { ",read=40us" };
+    let is_whole = layer_term.contains("buffer=") && !layer_term.contains("volatile") && random.below(2) == 0;
+    let (times, passes) =
+        if is_whole { ("", format!(",program-passes={}", 1 + random.below(2))) } else { (times, String::new()) };
+    let can_cache = ["page", "dftl"].contains(&layer) && !layer_term.contains("frontiers=shared");
+    let cache = match random.below(5) {
+        0 => String::new(),
+        _ if !can_cache => String::new(),
+        kind => {
+            let kind = if kind == 1 { "static" } else { "dynamic" };
+            let share = [2, 10, 40, 90][random.below(4) as usize];
+            let full = pick(random, &["bypass", "fold"]);
+            format!(",slc-cache={kind},slc-share={share}%,slc-full={full}")
+        }
+    };
+    let slc_endurance = [3, 40, 1_000_000][random.below(3) as usize];
+    format!("{layer_term}{cache}/{nand},cells={}{times}{passes},slc-endurance={slc_endurance}", cells.0)
+}
+
+#[test]
+fn drives_of_several_bits_a_cell_lose_no_data_and_fail_only_when_worn_out() {
+    for layer in ["page", "dftl", "fast", "superblock"] {
+        let mut random = Random::new(4, layer);
+        let (mut run, mut cached) = (0, 0);
+        for seed in 0..DRIVES {
+            let path = drive_of_cells(layer, &mut random);
+            let work = pick(&mut random, &WORK);
+            let is_made = u64::from(check_drive(&path, work, seed));
+            (run, cached) = (run + is_made, cached + is_made * u64::from(path.contains("slc-cache")));
+        }
+        println!("{layer}: {run} of {DRIVES} drives could be made, {cached} with a cache");
+        assert!(run > DRIVES / 40, "of {DRIVES} drives of {layer}, {run} could be made");
+        assert!(cached > DRIVES / 100 || ["fast", "superblock"].contains(&layer), "{cached} drives of {layer}");
+    }
+}
+
 #[test]
 fn tiny_drives_with_odd_options_lose_no_data_and_fail_only_when_worn_out() {
     for layer in ["page", "dftl", "fast", "superblock"] {

@@ -56,6 +56,11 @@ fn value(random: &mut Random, option: &OptionKind) -> Option<String> {
             _ => pick(random, &SIZES).to_string(),
         },
         Values::Duration(low, high) => format!("{}ns", low.max(1) + random.below(50_000_000).min(high - low.max(1))),
+        Values::Durations(low, high, most) => {
+            let one =
+                |random: &mut Random| format!("{}ns", low.max(1) + random.below(5_000_000).min(high - low.max(1)));
+            (0..1 + random.below(most as u64)).map(|_| one(random)).collect::<Vec<_>>().join("+")
+        }
         Values::Choice(words) => pick(random, &words()).0.to_string(),
         Values::Switch => pick(random, &["on", "off"]).to_string(),
         Values::Text(_) => ".wal+.tmp".to_string(),

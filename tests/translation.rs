@@ -161,6 +161,10 @@ impl<T: Translation<Timing: Timing<Moment = ()>>> Checked<T> {
             }
         }
         self.asked = None;
+        if self.step.is_multiple_of(37) {
+            // A block in SLC mode is folded, if there is one.
+            self.drive.idle(Time::ZERO, Time(1)).unwrap();
+        }
         if self.is_volatile && self.random.below(50) == 0 {
             self.drive.flush(()).unwrap();
             self.model.iter_mut().for_each(|expected| expected.since_flush.clear());
@@ -305,9 +309,10 @@ fn with_seed(path: &str, seed: u64) {
 fn with_layer<L: FlashLayer>(drive: &DriveSettings, seed: u64) -> bool {
     let Some(layer) = drive.layer::<L>() else { return false };
     let (geometry, endurance) = (drive.nand.geometry, drive.nand.endurance);
-    let flash = || Nand::new(geometry, endurance, true, Untimed);
+    let cells = drive.nand.cells.as_ref();
+    let flash = || Nand::new(geometry, endurance, true, Untimed).with_cells(cells);
     let plug = Plug(Arc::new(AtomicU64::new(u64::MAX)));
-    let pluggable = || Nand::new(geometry, endurance, true, plug.clone());
+    let pluggable = || Nand::new(geometry, endurance, true, plug.clone()).with_cells(cells);
     match layer.buffer() {
         None => {
             holds_its_promises(layer.on(flash(), seed), seed, false);
@@ -440,6 +445,60 @@ fn a_paced_collection_returns_the_newest_write() {
             with_drive(&format!("page:export=80%,pace={pace}/nand:{}", SHAPES[0]), seed);
         }
     }
+}
+
+/// Cells of two, three and four bits: whole pages on one die, and units on several planes.
+const OF_CELLS: [&str; 4] = [
+    "size=8M,pages-per-block=24,cells=tlc,endurance=100000,slc-endurance=100000",
+    "size=4M,pages-per-block=12,channels=2,dies=2,planes=2,cells=mlc,endurance=100000,slc-endurance=100000",
+    "size=48M,page=16K,unit=4K,pages-per-block=12,channels=2,planes=2,cells=qlc,endurance=100000,slc-endurance=100000",
+    "size=16M,page=8K,unit=4K,pages-per-block=9,planes=3,cells=tlc,endurance=100000,slc-endurance=100000",
+];
+
+/// Hosts write to blocks in SLC mode; these are folded when the cache is full, in idle time, and when blocks are short, and the
+/// power is cut in between.
+#[test]
+fn a_cache_in_slc_mode_returns_the_newest_write() {
+    for (seed, option) in (1..).zip([
+        "slc-cache=static,slc-share=10%",
+        "slc-cache=static,slc-share=15%,slc-full=fold,victim=fifo",
+        "slc-cache=static,slc-share=10%,slc-full=fold,wear=static,wear-gap=2",
+        "slc-cache=dynamic,slc-share=50%",
+        "slc-cache=dynamic,slc-share=20%,slc-full=fold,reserve=1",
+        "slc-cache=dynamic,slc-share=90%,victim=cost-benefit,wear=static,wear-gap=1",
+        "slc-cache=dynamic,slc-share=30%,slc-full=fold,buffer=128K",
+        "slc-cache=dynamic,slc-share=30%,buffer=256K,buffer-policy=volatile",
+        "slc-cache=static,slc-share=10%,buffer=256K,buffer-policy=volatile,slc-full=fold",
+    ]) {
+        for shape in OF_CELLS {
+            with_drive(&format!("page:export=30%,{option}/nand:{shape}"), seed);
+            with_drive(&format!("dftl:export=25%,table=64,{option}/nand:{shape}"), seed);
+        }
+        // Hardly any block is spare: a dynamic cache has to give back what it took.
+        if option.contains("dynamic") && !option.contains("volatile") {
+            with_drive(&format!("page:export=80%,{option}/nand:{}", OF_CELLS[0]), seed);
+            with_drive(&format!("page:export=80%,{option},streams=hint,hints=2/nand:{}", OF_CELLS[0]), seed);
+            with_drive(&format!("dftl:export=70%,table=7,{option}/nand:{}", OF_CELLS[0]), seed);
+        }
+    }
+}
+
+/// Word lines that are programmed as a whole are in protected memory until they are: no cut of power loses a page.
+#[test]
+fn word_lines_that_are_programmed_as_a_whole_return_the_newest_write() {
+    for (seed, layer) in (1..).zip([
+        "page:export=30%,buffer=64K",
+        "page:export=30%,slc-cache=dynamic,slc-full=fold,buffer=64K",
+        "dftl:export=25%,table=64,buffer=64K",
+        "superblock:export=40%,blocks=4,buffer=64K",
+    ]) {
+        for shape in OF_CELLS {
+            for passes in [1, 2] {
+                with_drive(&format!("{layer}/nand:{shape},program-passes={passes}"), seed);
+            }
+        }
+    }
+    with_drive(&format!("fast:export=60%,buffer=64K/nand:{},program-passes=1", OF_CELLS[0]), 9);
 }
 
 /// Each layer on pages of one unit, and those that have smaller ones on these.

@@ -238,7 +238,7 @@ pub struct DriveAccount {
 }
 
 /// The flash of a drive.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct FlashAccount {
     /// Bytes of a page: of flash or, if that is smaller, of the unit of its mapping.
     pub page_bytes: u64,
@@ -268,4 +268,35 @@ pub struct FlashAccount {
     pub endurance: u32,
     /// Bytes of all pages.
     pub raw_bytes: u64,
+    /// The wear of its blocks by mode, if some have been in SLC mode.
+    pub by_mode: Option<Box<ModesAccount>>,
+}
+
+/// The wear of a drive's erase blocks in SLC mode and in that of all bits, since it was new.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ModesAccount {
+    /// The name of the cells: `tlc`.
+    pub cells: &'static str,
+    /// Blocks that may be in SLC mode, and in the other.
+    pub blocks: [u64; 2],
+    /// Erases that ended a use in SLC mode, and in the other.
+    pub erases: [u64; 2],
+    /// Erases before a block is worn out that is used in SLC mode alone, and in the other alone.
+    pub endurance: [u32; 2],
+    /// True if any block may be in SLC mode: then a block's life is used in both.
+    pub is_dynamic: bool,
+    /// The largest share of its life that a block has used, in both modes together.
+    pub most_used: f64,
+    /// Blocks that are worn out.
+    pub worn_out: u64,
+}
+
+impl ModesAccount {
+    /// The mean share of the lives of its blocks that was used in SLC mode, and in the other.
+    pub fn used(&self) -> [f64; 2] {
+        [0, 1].map(|mode| {
+            let lives = self.blocks[mode] as f64 * f64::from(self.endurance[mode]);
+            if lives > 0.0 { self.erases[mode] as f64 / lives } else { 0.0 }
+        })
+    }
 }

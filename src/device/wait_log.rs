@@ -16,7 +16,7 @@ pub enum Purpose {
     /// A request.
     #[default]
     Host,
-    /// To make room: garbage collection, merges, wear levelling, segment cleaning, reclaim, and all erases.
+    /// To make room: garbage collection, folds, merges, wear levelling, segment cleaning, reclaim, and all erases.
     Collection,
     /// To read or write the map of a translation layer.
     Mapping,
@@ -30,7 +30,8 @@ impl Purpose {
             | Cause::Reclaim
             | Cause::Merge
             | Cause::GarbageCollection
-            | Cause::WearLevelling => Purpose::Collection,
+            | Cause::WearLevelling
+            | Cause::Fold => Purpose::Collection,
             Cause::Mapping => Purpose::Mapping,
             Cause::HostWrite
             | Cause::JournalCommit

@@ -80,6 +80,8 @@ pub enum Values {
     Capacity(f64, f64),
     /// A duration in nanoseconds, such as `50us`.
     Duration(u64, u64),
+    /// One duration, or several joined by `+`, such as `50us+60us+70us`: the bounds of each, and the most of them.
+    Durations(u64, u64, usize),
     /// An amount of writes: a size such as `4G`, or a multiple of the device such as `6x`.
     Amount,
     /// One of the words of a [`Choice`], or of a table of [`Row`]s: write `Values::Choice(words::<T>)`, or a function that
@@ -116,6 +118,9 @@ impl Values {
                 units::human_duration(*low as f64),
                 units::human_duration(*high as f64)
             ),
+            Values::Durations(low, high, most) => {
+                format!("{}, or up to {most} of them joined by +", Values::Duration(*low, *high).describe())
+            }
             Values::Amount => "a size such as 4G, or a multiple of the device such as 6x".to_string(),
             Values::Choice(words) => one_of(words().iter().map(|(word, _)| *word)),
             Values::Switch => "on or off".to_string(),
@@ -139,6 +144,10 @@ impl Values {
             }
             Values::Duration(low, high) => {
                 units::parse_duration_ns(text).is_some_and(|value| (*low..=*high).contains(&value))
+            }
+            Values::Durations(low, high, most) => {
+                let one = Values::Duration(*low, *high);
+                text.split('+').count() <= *most && text.split('+').all(|duration| one.accepts(duration))
             }
             Values::Amount => Amount::parse(text).is_some(),
             Values::Choice(words) => words().iter().any(|(word, _)| *word == text),
@@ -549,6 +558,12 @@ impl Settings {
         units::parse_duration_ns(self.text(name)).expect("checked when settled")
     }
 
+    /// A [`Values::Durations`], in nanoseconds: one or several.
+    pub fn durations_ns(&self, name: &str) -> Vec<u64> {
+        let parse = |text| units::parse_duration_ns(text).expect("checked when settled");
+        self.text(name).split('+').map(parse).collect()
+    }
+
     /// A [`Values::Amount`].
     pub fn amount(&self, name: &str) -> Amount {
         Amount::parse(self.text(name)).expect("checked when settled")
@@ -650,6 +665,7 @@ mod tests {
             OptionKind { name: "size", values: Values::Size(1024, 1 << 20), default: "4K", about: "" },
             OptionKind { name: "lit", values: Values::Switch, default: "off", about: "" },
             OptionKind { name: "parts", values: Values::Shares, default: "", about: "" },
+            OptionKind { name: "times", values: Values::Durations(0, 1_000_000, 3), default: "5us", about: "" },
         ],
     };
 
@@ -663,7 +679,9 @@ mod tests {
         assert_eq!(settings.size("size"), 8192);
         assert!(settings.switch("lit"));
         assert!(!settings.is_set("parts"));
-        assert_eq!(settings.written_out(&[]), "lamp:size=8K,lit=on");
+        assert_eq!(settings.written_out(&[]), "lamp:size=8K,lit=on,times=5us");
+        assert_eq!(settings.durations_ns("times"), [5_000]);
+        assert_eq!(settle("lamp:times=1us+2us").unwrap().durations_ns("times"), [1_000, 2_000]);
         assert_eq!(settle("lamp:size=8192").unwrap().normalised("size"), "8K");
     }
 
@@ -688,6 +706,8 @@ mod tests {
             ("lamp:sise=8K", "sise", "did you mean size?"),
             ("lamp:size=8X", "8X", "a size from 1K to 1M"),
             ("lamp:size=2M", "2M", "a size from 1K to 1M"),
+            ("lamp:times=1us+2us+3us+4us", "1us+2us+3us+4us", "up to 3 of them joined by +"),
+            ("lamp:times=1us+2ms", "1us+2ms", "a duration from"),
             ("lamp:size", "size", "write size="),
             ("lamp:lit=maybe", "maybe", "on or off"),
             ("lamp:lit,lit", "lit", "write it once"),

@@ -44,6 +44,8 @@ pub fn sections(results: &[RunResult]) -> Vec<Section> {
         row("drive writes per day, for five years", Better::Higher, &|r| {
             r.wear.drive_writes_per_day.map(|writes| (number::three_digits(writes), writes))
         }),
+        row("life used in SLC mode", Better::Neither, &|r| mode_used(r, 0)),
+        row("life used in the mode of all bits", Better::Neither, &|r| mode_used(r, 1)),
         row("blocks worn out", Better::Lower, &|r| nonzero(r.wear.worn_out_blocks, counted)),
         row("pages read", judged, &|r| of_flash(r, r.flash.read_pages)),
     ];
@@ -275,6 +277,7 @@ pub fn verb(cause: &str) -> String {
         "garbage-collection" => "copied",
         "wear-levelling" => "levelled",
         "mapping" => "updated",
+        "fold" => "folded",
         other => other,
     };
     number::visible(verb)
@@ -319,6 +322,12 @@ fn tebibytes(value: Option<f64>) -> Quantity {
 fn blocks_as_bytes(blocks: u64) -> Quantity {
     let bytes = blocks as f64 * BLOCK_BYTES as f64;
     Some((number::bytes(bytes), bytes))
+}
+
+/// The share of their life that blocks have used in a mode; `None` if none was in SLC mode.
+fn mode_used(result: &RunResult, mode: usize) -> Quantity {
+    let wear = result.wear.modes.get(mode)?;
+    Some((format!("{} ({} erases)", number::percent(wear.used), number::count(wear.erases)), wear.used))
 }
 
 fn wear_range(result: &RunResult) -> String {

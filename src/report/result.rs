@@ -346,6 +346,24 @@ pub struct Wear {
     pub rate: Option<RateResult>,
     /// The distribution of erase counts, ascending.
     pub histogram: Vec<WearBin>,
+    /// The wear in SLC mode and in that of all bits, if blocks have been in both.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub modes: Vec<ModeWear>,
+}
+
+/// The wear of erase blocks in one mode of their cells, from new.
+#[derive(Debug, Clone, Serialize, PartialEq)]
+pub struct ModeWear {
+    /// The bits of a cell in this mode: `slc`, `mlc`, `tlc`, `qlc`.
+    pub mode: String,
+    /// Erase blocks that are used in this mode: with a dynamic cache all, in both.
+    pub blocks: u64,
+    /// Erases that ended a use in this mode.
+    pub erases: u64,
+    /// Erases before a block is worn out that is used in this mode alone.
+    pub endurance: u32,
+    /// The share of these blocks' life that was used in this mode, from 0 to 1.
+    pub used: f64,
 }
 
 /// The life of the flash at a rate of writes.

@@ -172,6 +172,7 @@ fn run(path: &str, seed: u64, stations: &[Station], latency_scale: Option<f64>) 
             drive_writes_per_day: Some(1.9 / total),
             rate: None,
             histogram: wear_bins(&erases),
+            modes: Vec::new(),
         },
         maps: vec![wear_map(last, &erases)],
         latency_ns: latencies,

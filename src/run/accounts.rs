@@ -1,12 +1,14 @@
 //! Ledger, wear and sums of a run, computed only from the accounts of the path's stations.
 
 use super::maps::station_map;
-use crate::device::{Account, DriveAccount, FlashAccount, HandleAccount, PageCover, PlacementAccount, WriteRequests};
+use crate::device::{
+    Account, DriveAccount, FlashAccount, HandleAccount, ModesAccount, PageCover, PlacementAccount, WriteRequests,
+};
 use crate::expression::Choice;
 use crate::label::{Cause, Content, Label, Tally};
 use crate::report::{
-    FlashResult, HandleResult, LedgerRow, PlacementResult, StationMap, StationResult, SumCheck, TranslationResult,
-    Wear, WriteRequestsResult, wear_bins,
+    FlashResult, HandleResult, LedgerRow, ModeWear, PlacementResult, StationMap, StationResult, SumCheck,
+    TranslationResult, Wear, WriteRequestsResult, wear_bins,
 };
 use crate::units::{BLOCK_BYTES, human_size};
 use std::collections::BTreeMap;
@@ -297,35 +299,75 @@ fn wear(root: &Account, amplification: Option<f64>) -> Wear {
         Some(_) => of_counted.reduce(f64::min),
         None => of_all.reduce(f64::min),
     };
+    let by_mode: Vec<&ModesAccount> = flashes.iter().filter_map(|flash| flash.by_mode.as_deref()).collect();
+    let lives = |used: fn(&ModesAccount) -> f64| {
+        let used = by_mode.iter().map(|modes| used(modes)).filter(|used| *used > 0.0);
+        used.map(|used| host / used / tib).reduce(f64::min)
+    };
+    // An erase in SLC mode uses less of a life than another, so that shares of lives count, and not erases.
+    let (even, uneven) = match by_mode.is_empty() {
+        true => (even, uneven.reduce(f64::min)),
+        false => (lives(life_used), lives(|modes| modes.most_used)),
+    };
     let sum: f64 = counts.iter().map(|&count| f64::from(count)).sum();
     Wear {
         erase_count_min: counts.iter().copied().min().unwrap_or(0),
         erase_count_mean: sum / (counts.len() as f64).max(1.0),
         erase_count_max: counts.iter().copied().max().unwrap_or(0),
         endurance: flashes.iter().map(|flash| flash.endurance).min().unwrap_or(0),
-        worn_out_blocks: flashes
-            .iter()
-            .map(|flash| flash.erase_counts.iter().filter(|&&count| count >= flash.endurance).count() as u64)
-            .sum(),
+        worn_out_blocks: flashes.iter().map(|flash| worn_out_blocks(flash)).sum(),
         lifetime_host_tib: even.filter(|_| host > 0.0),
-        lifetime_host_tib_first_block: uneven.reduce(f64::min).filter(|_| host > 0.0),
+        lifetime_host_tib_first_block: uneven.filter(|_| host > 0.0),
         lifetime_application_tib: None,
         drive_writes_per_day: None,
         rate: None,
         histogram: wear_bins(&counts),
+        modes: by_mode.iter().flat_map(|modes| wear_of_modes(modes)).collect(),
     }
 }
 
 /// TiB of writes until the first drive is worn out, with even wear, if `bytes` of them made the programs of an account
 /// since the start of the count. `None` if nothing was programmed.
-pub fn lifetime_tib(since: &Account, bytes: u64) -> Option<f64> {
+///
+/// With blocks in SLC mode programs say not how much of a life was used: then it is the life in writes of the host,
+/// `host_tib`, of which `bytes` made what the host wrote in the count.
+pub fn lifetime_tib(since: &Account, bytes: u64, host_tib: f64) -> Option<f64> {
     let nodes = nodes(since);
-    let flashes = flashes(&nodes).into_iter().filter(|flash| flash.programmed_pages > 0);
-    let lives = flashes.map(|flash| {
+    let flashes = flashes(&nodes);
+    if flashes.iter().any(|flash| flash.by_mode.is_some()) {
+        let host = (since.received.total() * unit_bytes(since)) as f64;
+        return (bytes > 0 && host > 0.0).then(|| host_tib * bytes as f64 / host);
+    }
+    let lives = flashes.into_iter().filter(|flash| flash.programmed_pages > 0).map(|flash| {
         let programmed = (flash.programmed_pages * flash.page_bytes) as f64;
         bytes as f64 / programmed * flash.raw_bytes as f64 * f64::from(flash.endurance) / (1u64 << 40) as f64
     });
     lives.reduce(f64::min).filter(|_| bytes > 0)
+}
+
+fn worn_out_blocks(flash: &FlashAccount) -> u64 {
+    match &flash.by_mode {
+        Some(modes) => modes.worn_out,
+        None => flash.erase_counts.iter().filter(|&&count| count >= flash.endurance).count() as u64,
+    }
+}
+
+/// The mean share of the lives of a drive's blocks that it has used. The blocks of a static cache have a life of their own: the
+/// drive goes on without them.
+fn life_used(modes: &ModesAccount) -> f64 {
+    let [slc, other] = modes.used();
+    if modes.is_dynamic { slc + other } else { other }
+}
+
+fn wear_of_modes(modes: &ModesAccount) -> [ModeWear; 2] {
+    let used = modes.used();
+    [("slc", 0), (modes.cells, 1)].map(|(mode, at)| ModeWear {
+        mode: mode.to_string(),
+        blocks: modes.blocks[at],
+        erases: modes.erases[at],
+        endurance: modes.endurance[at],
+        used: used[at],
+    })
 }
 
 /// The sum of the top station: it received what the workload wrote.
@@ -549,12 +591,21 @@ mod tests {
         let parts = accounted(Some((&drive(), &drive())), 16384, None, Some(1.5));
         assert_eq!(parts.ledger.iter().map(|row| row.blocks).collect::<Vec<_>>(), [6.0, 6.0], "pages are two blocks");
         assert_eq!(stored_bytes(&drive()), 3 * 8192);
-        assert_eq!(lifetime_tib(&drive(), 0), None);
+        assert_eq!(lifetime_tib(&drive(), 0, 1.0), None);
         // Three pages programmed for two blocks of an application.
-        let of_application = lifetime_tib(&drive(), 8192).unwrap();
+        let of_application = lifetime_tib(&drive(), 8192, 1.0).unwrap();
         assert_eq!(of_application, 8192.0 / (3.0 * 8192.0) * 4.0 * 8192.0 * 100.0 / (1u64 << 40) as f64);
         let tib = parts.wear.lifetime_host_tib.unwrap();
         assert_eq!(tib, 4.0 * 8192.0 * 100.0 / 1.5 / (1u64 << 40) as f64, "as long as the run's amplification says");
+    }
+
+    /// A program in SLC mode uses less of a life: the life in bytes of applications follows that in bytes of the host.
+    #[test]
+    fn blocks_in_slc_mode_have_a_life_of_applications_by_what_these_made_the_host_write() {
+        let mut drive = drive();
+        drive.below[0].flash.as_mut().unwrap().by_mode = Some(Box::default());
+        assert_eq!(lifetime_tib(&drive, 8192, 6.0), Some(2.0), "the host wrote three pages for one of an application");
+        assert_eq!(lifetime_tib(&drive, 0, 6.0), None);
     }
 
     /// The layer and the flash count for themselves: neither may be the other's source.

@@ -42,7 +42,7 @@ pub(super) struct Offered {
 
 /// Erased flash, with one kind of timing.
 fn erased<T: Timing>(settings: &NandSettings, keeps_versions: bool, timing: T) -> Nand<T> {
-    Nand::new(settings.geometry, settings.endurance, keeps_versions, timing)
+    Nand::new(settings.geometry, settings.endurance, keeps_versions, timing).with_cells(settings.cells.as_ref())
 }
 
 impl<L: FlashLayer> AnyLayer for L {
@@ -85,7 +85,8 @@ impl<L: FlashLayer> AnyLayer for L {
         match flash.latencies {
             None => boxed(self, erased(flash, false, Untimed), opening, offered),
             Some(latencies) => {
-                let timing = Reserving::new(flash.geometry, latencies, opening.wait_log);
+                let timing =
+                    Reserving::new(flash.geometry, latencies, opening.wait_log).with_cells(flash.cells.as_ref());
                 boxed(self, erased(flash, false, timing), opening, offered)
             }
         }
@@ -101,7 +102,9 @@ impl<L: FlashLayer> AnyLayer for L {
                 run.run(DriveBackend::new(Buffered::new(layer, buffer)))
             }
             (Some(latencies), buffer) => {
-                let timing = Scheduled::new(flash.geometry, latencies, log).with_suspension(flash.suspension);
+                let timing = Scheduled::new(flash.geometry, latencies, log)
+                    .with_suspension(flash.suspension)
+                    .with_cells(flash.cells.as_ref());
                 let layer = self.on(erased(flash, keeps_versions, timing), seed);
                 match buffer {
                     None => run.run(DriveBackend::new(layer)),

@@ -21,7 +21,7 @@ pub(super) fn add(result: &mut RunResult, since: &Account, stored_bytes: u64) {
     let Some(blocks) = result.workload.application_blocks.filter(|blocks| *blocks > 0) else { return };
     let bytes = blocks * BLOCK_BYTES;
     result.write_amplification.application = Some(stored_bytes as f64 / bytes as f64);
-    wear.lifetime_application_tib = wear.lifetime_host_tib.and_then(|_| lifetime_tib(since, bytes));
+    wear.lifetime_application_tib = wear.lifetime_host_tib.and_then(|host_tib| lifetime_tib(since, bytes, host_tib));
 }
 
 /// The life at a rate, of the bytes of applications where they are known.

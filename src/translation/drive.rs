@@ -6,10 +6,10 @@
 
 use super::{BufferCounts, Flash, MomentOf, Requests, Translation};
 use crate::device::UnitMap;
-use crate::device::nand::{LogicalPage, Timing};
+use crate::device::nand::{LogicalPage, ModesView, Timing, cell_name};
 use crate::device::{
     Abilities, Account, BlockDevice, BufferAccount, DeviceError, DriveAccount, Extent, FlashAccount, Lba, Memory,
-    NO_HINT, PageCover, Placement, PlacementAccount, blocks_in, check_range,
+    ModesAccount, NO_HINT, PageCover, Placement, PlacementAccount, blocks_in, check_range,
 };
 use crate::label::{Cause, Content, Label, Tally};
 use crate::time::Time;
@@ -239,7 +239,7 @@ impl<T: Translation + Send> Abilities for Drive<T> {
 
 /// The account of a layer that is the whole path, with its flash, in pages, since they were new.
 pub fn account_in_pages<T: Translation>(layer: &T) -> Account {
-    let Flash { geometry, counts, erase_counts, endurance, programmed_pages, suspensions } = layer.flash();
+    let Flash { geometry, counts, erase_counts, endurance, programmed_pages, suspensions, modes } = layer.flash();
     let page_bytes = u64::from(geometry.page_bytes);
     let for_host: Tally = layer.sent().entries().filter(|(label, _)| label.cause == Cause::HostWrite).collect();
     let buffer = layer.buffer().map(|BufferCounts { received, joined, dropped, held }| {
@@ -276,6 +276,7 @@ pub fn account_in_pages<T: Translation>(layer: &T) -> Account {
             erase_counts: erase_counts.to_vec(),
             endurance,
             raw_bytes: geometry.raw_bytes(),
+            by_mode: modes.and_then(|modes| by_mode(modes, erase_counts, endurance)).map(Box::new),
         }),
         map: Some(UnitMap {
             unit: "erase block",
@@ -302,6 +303,30 @@ pub fn account_in_pages<T: Translation>(layer: &T) -> Account {
         below: vec![nand],
         ..Account::default()
     }
+}
+
+/// The wear of blocks by mode, if some are or were in SLC mode.
+fn by_mode(modes: ModesView<'_>, erase_counts: &[u32], endurance: u32) -> Option<ModesAccount> {
+    let slc_erases: u64 = modes.slc_erases.iter().map(|&erases| u64::from(erases)).sum();
+    if slc_erases == 0 && !modes.is_slc.contains(&true) {
+        return None;
+    }
+    let all: u64 = erase_counts.iter().map(|&erases| u64::from(erases)).sum();
+    let used = |(block, &erases): (usize, &u32)| {
+        let (slc, other) = modes.used(block, erases, endurance);
+        slc + other
+    };
+    let used: Vec<f64> = erase_counts.iter().enumerate().map(used).collect();
+    let (blocks, fixed) = (erase_counts.len() as u64, u64::from(modes.fixed));
+    Some(ModesAccount {
+        cells: cell_name(modes.bits),
+        blocks: if fixed > 0 { [fixed, blocks - fixed] } else { [blocks; 2] },
+        erases: [slc_erases, all - slc_erases],
+        endurance: [modes.slc_endurance, endurance],
+        is_dynamic: fixed == 0,
+        most_used: used.iter().copied().fold(0.0, f64::max),
+        worn_out: used.iter().filter(|&&used| used >= 1.0 - 1e-9).count() as u64,
+    })
 }
 
 /// Converts a tally of pages to blocks; the remainder below a block is dropped, which happens with pages of 2 KiB only.

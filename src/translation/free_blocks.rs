@@ -59,7 +59,12 @@ impl FreeBlocks {
 
     /// Adds all blocks of a new drive.
     pub fn put_all(&mut self, geometry: &Geometry) {
-        for block in (0..geometry.blocks).map(EraseBlock) {
+        self.put_range(0..geometry.blocks, geometry);
+    }
+
+    /// Adds these blocks of a new drive.
+    pub fn put_range(&mut self, blocks: std::ops::Range<u32>, geometry: &Geometry) {
+        for block in blocks.map(EraseBlock) {
             self.put(geometry.unit_of(block), block, 0);
         }
     }
@@ -69,7 +74,7 @@ impl FreeBlocks {
         let erases = nand.erase_counts()[block.index()];
         if nand.programmed_pages()[block.index()] > 0 {
             FoundBlock::Programmed
-        } else if erases >= nand.endurance() {
+        } else if nand.is_worn_out(block) {
             FoundBlock::WornOut
         } else {
             self.put(nand.geometry().unit_of(block), block, erases);

@@ -142,21 +142,32 @@ impl Frontier {
 
     /// Opens an erased block on the current plane.
     pub fn open(&mut self, block: EraseBlock, geometry: &Geometry) {
+        self.open_part(block, geometry.pages_per_block, geometry);
+    }
+
+    /// Opens an erased block that holds so many pages on the current plane.
+    pub fn open_part(&mut self, block: EraseBlock, pages: u32, geometry: &Geometry) {
         debug_assert!(self.open[self.turn].block.is_none(), "the full block was given up");
         let first = geometry.first_page(block).0;
-        let open = OpenBlock { next: first, end: first + geometry.pages_per_block, block: Some(block) };
+        let open = OpenBlock { next: first, end: first + pages, block: Some(block) };
         self.open[self.turn] = open;
     }
 
-    /// Opens a partly programmed block on `plane`, if the plane has none open.
-    pub fn reopen(&mut self, plane: u32, block: EraseBlock, programmed: u32, geometry: &Geometry) -> bool {
+    /// Opens a block on `plane` of whose `pages` some are programmed, if the plane has none open.
+    pub fn reopen(
+        &mut self,
+        plane: u32,
+        block: EraseBlock,
+        (programmed, pages): (u32, u32),
+        geometry: &Geometry,
+    ) -> bool {
         let open = &mut self.open[plane as usize];
         if open.block.is_some() {
             return false;
         }
-        assert!(programmed <= geometry.pages_per_block, "block {} holds no more pages than it has", block.0);
+        assert!(programmed <= pages, "block {} holds no more pages than it has", block.0);
         let first = geometry.first_page(block).0;
-        *open = OpenBlock { next: first + programmed, end: first + geometry.pages_per_block, block: Some(block) };
+        *open = OpenBlock { next: first + programmed, end: first + pages, block: Some(block) };
         self.taking_part = self.open.len();
         true
     }

@@ -30,7 +30,7 @@ pub use victim_policy::{Candidate, VictimChooser, VictimPolicy, VictimSettings};
 
 use crate::device::PlacementAccount;
 use crate::device::nand::{
-    EraseBlock, Found, Geometry, LogicalPage, Nand, NandCounts, NandError, PhysicalPage, Timing,
+    EraseBlock, Found, Geometry, LogicalPage, ModesView, Nand, NandCounts, NandError, PhysicalPage, Timing,
 };
 use crate::label::{Provenance, Tally};
 use crate::time::Time;
@@ -221,6 +221,8 @@ pub struct Flash<'a> {
     pub programmed_pages: &'a [u32],
     /// The programs and erases that reads have suspended; `None` if none can be.
     pub suspensions: Option<u64>,
+    /// The modes of blocks, if cells have several bits.
+    pub modes: Option<ModesView<'a>>,
 }
 
 impl<'a> Flash<'a> {
@@ -233,6 +235,7 @@ impl<'a> Flash<'a> {
             endurance: nand.endurance(),
             programmed_pages: nand.programmed_pages(),
             suspensions: nand.suspensions(),
+            modes: nand.modes(),
         }
     }
 }

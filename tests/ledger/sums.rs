@@ -11,7 +11,7 @@ type ByProvenance = BTreeMap<(String, String), f64>;
 
 /// True if the blocks were on the flash before.
 pub fn is_copy(row: &Row) -> bool {
-    ["garbage-collection", "wear-levelling", "merge"].contains(&row.cause.as_str()) && !is_own(row)
+    ["garbage-collection", "wear-levelling", "merge", "fold"].contains(&row.cause.as_str()) && !is_own(row)
 }
 
 /// True if a translation layer added the blocks: pages of its map, fillers, padding.

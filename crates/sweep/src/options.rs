@@ -147,7 +147,7 @@ pub fn cell(takes: Option<Values>, text: &str) -> serde_json::Value {
         Some(Values::Size(..)) => parse_size(text).map(serde_json::Value::from),
         Some(Values::Count(..)) => text.parse::<u64>().ok().map(serde_json::Value::from),
         Some(Values::Real(..)) => number(text).map(serde_json::Value::from),
-        Some(Values::Duration(..)) => parse_duration_ns(text).map(serde_json::Value::from),
+        Some(Values::Duration(..) | Values::Durations(..)) => parse_duration_ns(text).map(serde_json::Value::from),
         Some(Values::Capacity(..)) if matches!(Capacity::parse(text), Some(Capacity::Bytes(_))) => {
             parse_size(text).map(serde_json::Value::from)
         }

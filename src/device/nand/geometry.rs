@@ -45,6 +45,10 @@ pub struct Geometry {
     pub dies: u32,
     /// Planes in each die.
     pub planes: u32,
+    /// The bits of a cell, if they are known, or else 0: a block in SLC mode holds so many times fewer pages.
+    pub cell_bits: u32,
+    /// True if pages wait in the controller for their word line, which is programmed as a whole.
+    pub waits_for_word_lines: bool,
     page_bits: u32,
 }
 
@@ -99,8 +103,29 @@ impl Geometry {
             channels,
             dies,
             planes,
+            cell_bits: 0,
+            waits_for_word_lines: false,
             page_bits,
         })
+    }
+
+    /// The same drive with cells of so many bits. `waits_for_word_lines`: these are programmed as a whole.
+    pub fn with_cells(self, bits: u32, waits_for_word_lines: bool) -> Geometry {
+        assert!(
+            bits > 0 && (self.pages_per_block / self.pages_per_program).is_multiple_of(bits),
+            "a block has whole word lines"
+        );
+        Geometry { cell_bits: bits, waits_for_word_lines, ..self }
+    }
+
+    /// Pages of an erase block in SLC mode.
+    ///
+    /// # Panics
+    ///
+    /// If the bits of a cell are not known: a bug of the caller.
+    pub fn slc_pages_per_block(&self) -> u32 {
+        assert!(self.cell_bits > 0, "the bits of a cell are known");
+        self.pages_per_block / self.cell_bits
     }
 
     /// Bytes of a page of flash, which is programmed at once.

@@ -13,7 +13,9 @@
 //! layer that has lost its RAM.
 
 mod calendar;
+mod cells;
 mod geometry;
+mod modes;
 mod operations;
 mod preset;
 mod reserving;
@@ -22,8 +24,11 @@ mod settings;
 mod spare;
 mod suspension;
 mod timing;
+mod word_lines;
 
+pub use cells::{Cells, PageKind, PageTimes, WordLinePrograms, cell_name};
 pub use geometry::{EraseBlock, Geometry, LogicalPage, PhysicalPage};
+pub use modes::ModesView;
 pub use preset::Preset;
 pub use reserving::Reserving;
 pub use scheduled::{Moment, Scheduled};
@@ -34,6 +39,7 @@ pub use timing::{Latencies, Telling, Timing, Untimed};
 
 use super::wait_log::Purpose;
 use crate::label::{Cause, Content, Label, Provenance, Tally};
+use modes::Modes;
 use operations::{LastRead, Operations};
 use spare::{Classes, CopiedPages, SpareAreas};
 
@@ -162,6 +168,8 @@ pub struct Nand<T: Timing> {
     next_page: Vec<u32>,
     erase_counts: Vec<u32>,
     endurance: u32,
+    /// The modes of blocks, if cells have several bits.
+    modes: Option<Box<Modes>>,
     counts: NandCounts,
     uncounted: Uncounted,
     /// A number of the layer's in the spare areas of each block's pages; empty if it has none.
@@ -185,12 +193,62 @@ impl<T: Timing> Nand<T> {
             next_page: vec![0; blocks],
             erase_counts: vec![0; blocks],
             endurance,
+            modes: None,
             counts: NandCounts::default(),
             uncounted: Uncounted { cause: Cause::GarbageCollection, copies: Classes::default() },
             marks: Vec::new(),
             never_programmed: 0,
             operations: Operations::new(&geometry, timing),
         }
+    }
+
+    /// The same flash, erased and new, with these cells, if they are known.
+    pub fn with_cells(self, cells: Option<&Cells>) -> Nand<T> {
+        let Some(cells) = cells else { return self };
+        assert_eq!(self.geometry.cell_bits, cells.bits, "the geometry is that of the cells");
+        let modes = Modes::new(cells.bits, self.next_page.len(), cells.slc_endurance);
+        let operations = self.operations.with_cells(cells, &self.geometry);
+        Nand { modes: Some(Box::new(modes)), operations, ..self }
+    }
+
+    /// The first `blocks` blocks are in SLC mode from now on. They are erased, or have been in this mode before.
+    pub fn fix_slc(&mut self, blocks: u32) {
+        let modes = self.modes.as_mut().expect("cells of several bits");
+        modes.fix(blocks);
+        (0..blocks).for_each(|block| self.operations.set_slc(EraseBlock(block), true));
+    }
+
+    /// Sets the mode of an erased block.
+    pub fn set_slc(&mut self, block: EraseBlock, is_slc: bool) {
+        assert_eq!(self.next_page[block.index()], 0, "block {} changes its mode when it is erased", block.0);
+        let modes = self.modes.as_mut().expect("cells of several bits");
+        modes.set_slc(block, is_slc);
+        self.operations.set_slc(block, is_slc);
+    }
+
+    /// True if a block is in SLC mode.
+    pub fn is_slc(&self, block: EraseBlock) -> bool {
+        self.modes.as_ref().is_some_and(|modes| modes.is_slc(block))
+    }
+
+    /// The modes of blocks, if cells have several bits.
+    pub fn modes(&self) -> Option<ModesView<'_>> {
+        self.modes.as_ref().map(|modes| modes.view())
+    }
+
+    /// True if a block has reached its endurance.
+    pub fn is_worn_out(&self, block: EraseBlock) -> bool {
+        let erases = self.erase_counts[block.index()];
+        match &self.modes {
+            None => erases >= self.endurance,
+            Some(modes) => modes.is_worn_out(block, erases, self.endurance),
+        }
+    }
+
+    /// The pages of a block in its mode.
+    pub fn pages_of(&self, block: EraseBlock) -> u32 {
+        let pages = self.geometry.pages_per_block;
+        self.modes.as_ref().map_or(pages, |modes| modes.pages_of(block, pages))
     }
 
     /// The timing model.
@@ -604,14 +662,17 @@ impl<T: Timing> Nand<T> {
 
     /// Erases `block`; returns its state and the completion time.
     pub fn erase(&mut self, block: EraseBlock, at: T::Moment) -> Result<(Erased, T::Moment), NandError> {
-        let erases = &mut self.erase_counts[block.index()];
-        if *erases >= self.endurance {
-            return Err(NandError::WornOut { block: block.0, erases: *erases });
+        if self.is_worn_out(block) {
+            return Err(NandError::WornOut { block: block.0, erases: self.erase_counts[block.index()] });
         }
-        *erases += 1;
-        let erased = if *erases == self.endurance { Erased::WornOut } else { Erased::Usable };
+        let most = self.pages_of(block);
         let programmed = std::mem::take(&mut self.next_page[block.index()]);
-        debug_assert!(programmed <= self.geometry.pages_per_block, "a block holds no more pages than it has");
+        assert!(programmed <= most, "block {} holds {most} pages in its mode, not {programmed}", block.0);
+        self.erase_counts[block.index()] += 1;
+        if let Some(modes) = &mut self.modes {
+            modes.erase(block);
+        }
+        let erased = if self.is_worn_out(block) { Erased::WornOut } else { Erased::Usable };
         self.counts.erased_blocks += 1;
         self.counts.erased_unprogrammed += u64::from(self.geometry.pages_per_block - programmed);
         self.never_programmed += u64::from(self.geometry.page_in_program(programmed));

@@ -2,10 +2,13 @@
 //!
 //! A page of flash is programmed when all its pages are there: before, they are in the controller, from which they are
 //! read. Pages of one page of flash that are read one after the other, for one request or one collection, are read
-//! together.
+//! together. With cells of several bits the pages of a word line may be programmed together, too
+//! ([`WordLines`](super::word_lines::WordLines)).
 
+use super::cells::{Cells, PageKind};
 use super::geometry::{EraseBlock, Geometry, PhysicalPage};
 use super::timing::Timing;
+use super::word_lines::WordLines;
 use crate::device::wait_log::Purpose;
 
 /// A read of a page of flash that is not issued yet: more of its pages may be asked for.
@@ -13,6 +16,7 @@ struct Joined<M> {
     /// The first page of the page of flash.
     page: PhysicalPage,
     block: EraseBlock,
+    kind: PageKind,
     units: u32,
     purpose: Purpose,
     at: M,
@@ -23,6 +27,12 @@ pub(super) struct Operations<T: Timing> {
     timing: T,
     /// One less than the pages of a page of flash.
     mask: u32,
+    /// True if a page of flash has several pages, or a kind.
+    has_parts: bool,
+    /// The low bits of a physical page that number the pages in a block.
+    page_bits: u32,
+    /// The word lines of cells of several bits. None if nothing takes time.
+    word_lines: Option<Box<WordLines<T::Moment>>>,
     /// When the pages of the open page of flash of each block are in the controller. Empty if a page of flash is one page,
     /// or nothing takes time.
     gathered: Vec<Option<T::Moment>>,
@@ -45,7 +55,23 @@ impl<T: Timing> Operations<T> {
         let mask = geometry.pages_per_program - 1;
         let keeps_moments = T::TIMED && mask > 0;
         let gathered = (0..if keeps_moments { geometry.blocks } else { 0 }).map(|_| None).collect();
-        Operations { timing, mask, gathered, joined: None }
+        let (has_parts, page_bits) = (mask > 0, geometry.page_bits());
+        Operations { timing, mask, has_parts, page_bits, word_lines: None, gathered, joined: None }
+    }
+
+    /// The same with cells of several bits.
+    pub fn with_cells(self, cells: &Cells, geometry: &Geometry) -> Operations<T> {
+        if !T::TIMED {
+            return self;
+        }
+        Operations { has_parts: true, word_lines: Some(Box::new(WordLines::new(cells, geometry))), ..self }
+    }
+
+    /// Sets the mode of a block that is erased.
+    pub fn set_slc(&mut self, block: EraseBlock, is_slc: bool) {
+        if let Some(lines) = &mut self.word_lines {
+            lines.set_slc(block, is_slc);
+        }
     }
 
     #[inline]
@@ -62,20 +88,48 @@ impl<T: Timing> Operations<T> {
     #[inline]
     pub fn program(&mut self, block: EraseBlock, within: u32, purpose: Purpose, at: T::Moment) -> T::Moment {
         let is_complete = within & self.mask == self.mask;
-        if T::TIMED && self.mask > 0 {
-            return self.program_gathered(block, is_complete, purpose, at);
+        if T::TIMED && self.has_parts {
+            return self.program_part(block, (within, is_complete), purpose, at);
         }
         if is_complete { self.timing.program(block, purpose, at) } else { at }
     }
 
-    fn program_gathered(&mut self, block: EraseBlock, is_complete: bool, purpose: Purpose, at: T::Moment) -> T::Moment {
-        let gathered = &mut self.gathered[block.index()];
-        let all = self.timing.gather(gathered.take(), at);
-        if is_complete {
-            return self.timing.program(block, purpose, all);
+    fn program_part(
+        &mut self,
+        block: EraseBlock,
+        (within, is_complete): (u32, bool),
+        purpose: Purpose,
+        at: T::Moment,
+    ) -> T::Moment {
+        let mut all = at;
+        if let Some(gathered) = self.gathered.get_mut(block.index()) {
+            all = self.timing.gather(gathered.take(), at);
+            if !is_complete {
+                *gathered = Some(all);
+                return at;
+            }
         }
-        *gathered = Some(all);
-        at
+        match &mut self.word_lines {
+            None => self.timing.program(block, purpose, all),
+            Some(lines) => {
+                let page = within >> self.mask.count_ones();
+                lines.program(&mut self.timing, (block, page), purpose, all)
+            }
+        }
+    }
+
+    /// The first pages of a block that are on flash, of those that were programmed.
+    #[inline]
+    fn on_flash(&self, block: EraseBlock, programmed: u32) -> u32 {
+        match &self.word_lines {
+            None => programmed & !self.mask,
+            Some(lines) => lines.on_flash(block, programmed),
+        }
+    }
+
+    #[inline]
+    fn kind_of(&self, block: EraseBlock, within: u32) -> PageKind {
+        self.word_lines.as_ref().map_or(PageKind::ALIKE, |lines| lines.kind_of(block, within))
     }
 
     /// Reads a page of a block with so many programmed pages.
@@ -87,10 +141,14 @@ impl<T: Timing> Operations<T> {
         purpose: Purpose,
         at: T::Moment,
     ) -> T::Moment {
-        if self.mask == 0 {
+        if !self.has_parts {
             return self.timing.read(block, purpose, at);
         }
-        if within >= programmed & !self.mask { at } else { self.timing.read_units(block, 1, purpose, at) }
+        if within >= self.on_flash(block, programmed) {
+            return at;
+        }
+        let kind = self.kind_of(block, within);
+        self.timing.read_kind(block, 1, kind, purpose, at)
     }
 
     /// Reads a page as [`Operations::read`], together with those of its page of flash that are read before and after it.
@@ -103,10 +161,13 @@ impl<T: Timing> Operations<T> {
         purpose: Purpose,
         at: T::Moment,
     ) -> T::Moment {
-        if self.mask == 0 {
+        if !self.has_parts {
             return self.timing.read(block, purpose, at);
         }
-        if within >= programmed & !self.mask {
+        if self.mask == 0 {
+            return self.read(block, (within, programmed), purpose, at);
+        }
+        if within >= self.on_flash(block, programmed) {
             return at;
         }
         let first = PhysicalPage(page.0 & !self.mask);
@@ -117,7 +178,8 @@ impl<T: Timing> Operations<T> {
         }
         let before = self.end_reads(at);
         let begin = self.timing.gather(None, at);
-        self.joined = Some(Joined { page: first, block, units: 1, purpose, at: begin });
+        let kind = self.kind_of(block, within);
+        self.joined = Some(Joined { page: first, block, kind, units: 1, purpose, at: begin });
         before
     }
 
@@ -125,7 +187,9 @@ impl<T: Timing> Operations<T> {
     #[inline]
     pub fn end_reads(&mut self, at: T::Moment) -> T::Moment {
         match self.joined.take() {
-            Some(Joined { block, units, purpose, at, .. }) => self.timing.read_units(block, units, purpose, at),
+            Some(Joined { block, kind, units, purpose, at, .. }) => {
+                self.timing.read_kind(block, units, kind, purpose, at)
+            }
             None => at,
         }
     }
@@ -141,7 +205,7 @@ impl<T: Timing> Operations<T> {
         read: &mut LastRead<T::Moment>,
         at: T::Moment,
     ) -> T::Moment {
-        if self.mask == 0 {
+        if !self.has_parts {
             return self.timing.copy(source, target, purpose, at);
         }
         let page = from.0 & !self.mask;
@@ -151,7 +215,8 @@ impl<T: Timing> Operations<T> {
                 // Bit 0 of `rest` is `from`; the other pages of its page of flash follow.
                 let others = self.mask - (from.0 & self.mask);
                 let units = (rest & ((2u64 << others) - 1)).count_ones();
-                let there = self.timing.read_units(source, units, purpose, at);
+                let kind = self.kind_of(source, from.0 & ((1 << self.page_bits) - 1));
+                let there = self.timing.read_kind(source, units, kind, purpose, at);
                 read.0 = Some((page, there));
                 there
             }
@@ -170,6 +235,9 @@ impl<T: Timing> Operations<T> {
     pub fn forget_open(&mut self, block: EraseBlock) {
         if let Some(gathered) = self.gathered.get_mut(block.index()) {
             *gathered = None;
+        }
+        if let Some(lines) = &mut self.word_lines {
+            lines.forget(block);
         }
     }
 }

@@ -52,7 +52,14 @@ impl Preset {
 /// 40 MB/s, 1,200 MB/s of transfers. A word line of four pages on each plane takes 6,554 us, a page's program a quarter.
 /// Its map has units of 16 KiB, as large QLC drives have units above 4 KiB to save RAM: smaller writes cost a whole one.
 ///
-/// Of these two the erase times and endurances are typical of data sheets of their cells, not of these dies.
+/// `consumer-tlc`: a kind of drive without DRAM, of the same TLC die as `enterprise-tlc`: two dies on each of four channels. A
+/// word line is programmed at once, 1,489 us on each plane as there, so that a layer on it needs a protected buffer. Its blocks
+/// can be in SLC mode: a read of 25 us and a program of 200 us are those of SLC in HP's white paper on SLC, MLC and TLC; 3,000
+/// and 30,000 erases are those of TLC and of the same flash as pSLC by Swissbit (2023). The cache and the map on flash are
+/// options of the layer: `dftl:slc-cache=dynamic,buffer=8M/nand:preset=consumer-tlc`.
+///
+/// Of these three the erase times, and the endurances of the first two, are typical of data sheets of their cells, not of these
+/// dies.
 impl Choice for &'static Preset {
     const WORDS: &'static [(&'static str, Self, &'static str)] = &[
         (
@@ -169,6 +176,32 @@ impl Choice for &'static Preset {
                 least_blocks_per_plane: Some(64),
             },
             "a drive of a data centre, at any size: TLC of 128 layers, 128 planes, a map in units of 4 KiB",
+        ),
+        (
+            "consumer-tlc",
+            &Preset {
+                values: &[
+                    ("size", "16G"),
+                    ("page", "16K"),
+                    ("unit", "4K"),
+                    ("pages-per-block", "1536"),
+                    ("channels", "4"),
+                    ("dies", "2"),
+                    ("planes", "4"),
+                    ("cells", "tlc"),
+                    ("program-passes", "1"),
+                    ("read", "56us"),
+                    ("program", "1489us"),
+                    ("transfer", "15400ns"),
+                    ("erase", "3500us"),
+                    ("endurance", "3000"),
+                    ("slc-read", "25us"),
+                    ("slc-program", "200us"),
+                    ("slc-endurance", "30000"),
+                ],
+                least_blocks_per_plane: Some(64),
+            },
+            "a drive of a notebook, at any size: TLC of 128 layers, 32 planes, one-shot programs, blocks in SLC mode",
         ),
         (
             "qlc",

@@ -4,6 +4,7 @@
 //! that is issued later may come first at a channel: `tests/flash_clock.rs` compares both.
 
 use super::calendar::Calendar;
+use super::cells::{Cells, KindTimes, PageKind, PageTimes};
 use super::geometry::{EraseBlock, Geometry};
 use super::timing::{Latencies, Place, Places, Timing};
 use crate::device::wait_log::{Purpose, WaitLog, Waits};
@@ -13,6 +14,8 @@ use crate::time::Time;
 #[derive(Debug, Clone)]
 pub struct Reserving {
     latencies: Latencies,
+    /// The times of reads and programs, by kind of page.
+    times: KindTimes,
     pages_per_program: u32,
     places: Places,
     planes: Vec<Calendar>,
@@ -28,6 +31,7 @@ impl Reserving {
         let places = Places::new(&geometry);
         Reserving {
             latencies,
+            times: latencies.of_kinds(),
             pages_per_program: geometry.pages_per_program,
             planes: vec![Calendar::default(); geometry.units() as usize],
             channels: vec![Calendar::default(); geometry.channels as usize],
@@ -35,6 +39,12 @@ impl Reserving {
             places,
             log: log.cloned(),
         }
+    }
+
+    /// The same model of flash with these cells, if they are known.
+    pub fn with_cells(self, cells: Option<&Cells>) -> Reserving {
+        let times = cells.map_or(self.times, Cells::times);
+        Reserving { times, ..self }
     }
 
     fn resources(&mut self, block: EraseBlock) -> (&mut Calendar, &mut Calendar) {
@@ -83,7 +93,11 @@ impl Timing for Reserving {
     }
 
     fn read_units(&mut self, block: EraseBlock, units: u32, purpose: Purpose, at: Time) -> Time {
-        let read_ns = self.latencies.read_ns;
+        self.read_kind(block, units, PageKind::ALIKE, purpose, at)
+    }
+
+    fn read_kind(&mut self, block: EraseBlock, units: u32, kind: PageKind, purpose: Purpose, at: Time) -> Time {
+        let read_ns = self.times[kind.index()].read_ns;
         let transfer_ns = self.latencies.transfer_of(units, self.pages_per_program);
         let (plane, channel) = self.resources(block);
         let fits = |(begin, end): (Time, Time)| {
@@ -103,9 +117,14 @@ impl Timing for Reserving {
         done
     }
 
-    /// Recorded as two: who waits for a place in a drive's buffer goes on from the end of the transfer.
     fn program(&mut self, block: EraseBlock, purpose: Purpose, at: Time) -> Time {
-        let Latencies { program_ns, transfer_ns, .. } = self.latencies;
+        self.program_kind(block, PageKind::ALIKE, purpose, at)
+    }
+
+    /// Recorded as two: who waits for a place in a drive's buffer goes on from the end of the transfer.
+    fn program_kind(&mut self, block: EraseBlock, kind: PageKind, purpose: Purpose, at: Time) -> Time {
+        let PageTimes { program_ns, pages, .. } = self.times[kind.index()];
+        let transfer_ns = self.latencies.transfer_ns * u64::from(pages);
         let from = at.max(self.blocks[block.index()]);
         let (plane, channel) = self.resources(block);
         let fits = |(begin, end): (Time, Time)| {

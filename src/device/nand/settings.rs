@@ -1,5 +1,6 @@
 //! The options of `nand`.
 
+use super::cells::{CELLS, Cells, PROGRAM_PASSES, SLC_ENDURANCE, SLC_PROGRAM, SLC_READ};
 use super::preset::Preset;
 use super::suspension::{SUSPEND, SUSPEND_READS, SUSPEND_TIME, Suspension};
 use super::{Geometry, Latencies};
@@ -57,15 +58,15 @@ pub static KIND: Kind = Kind {
         },
         OptionKind {
             name: "read",
-            values: Values::Duration(0, 1_000_000_000),
+            values: Values::Durations(0, 1_000_000_000, 4),
             default: "50us",
-            about: "the time to read a page from the array to its register",
+            about: "the time to read a page from the array to its register; with cells also one for each page of a word line, such as 50us+60us+70us",
         },
         OptionKind {
             name: "program",
-            values: Values::Duration(0, 1_000_000_000),
+            values: Values::Durations(0, 1_000_000_000, 4),
             default: "500us",
-            about: "the time to program a page from its register to the array",
+            about: "the time to program a page from its register to the array; with cells also one for each page of a word line, and with program-passes that of each pass of a whole word line",
         },
         OptionKind { name: "erase", values: Values::Duration(0, 10_000_000_000), default: "3ms", about: "a block" },
         OptionKind {
@@ -74,6 +75,11 @@ pub static KIND: Kind = Kind {
             default: "10us",
             about: "the time to transfer a page over the channel",
         },
+        CELLS,
+        PROGRAM_PASSES,
+        SLC_READ,
+        SLC_PROGRAM,
+        SLC_ENDURANCE,
         SUSPEND,
         SUSPEND_TIME,
         SUSPEND_READS,
@@ -106,6 +112,8 @@ pub struct NandSettings {
     pub geometry: Geometry,
     /// The timing model; `None` for `timing=off`.
     pub latencies: Option<Latencies>,
+    /// The cells; `None` if pages are alike.
+    pub cells: Option<Cells>,
     /// The rules of reads that go first; `None` if planes work in order.
     pub suspension: Option<Suspension>,
     /// The maximum number of erases of a block.
@@ -144,6 +152,11 @@ impl NandSettings {
             let pages = preset.pages_per_block(pages, bytes_per_plane, page_bytes.into());
             settings.set_default("pages-per-block", &pages.to_string());
         }
+        let cells = Cells::read(&settings)?;
+        if let Some(cells) = &cells {
+            cells.whole_word_lines(&mut settings)?;
+        }
+        let count = |name: &str| settings.count(name) as u32;
         let page = settings.choice::<PageBytes>("page").0;
         let unit = if settings.is_set("unit") { settings.choice::<PageBytes>("unit").0 } else { page };
         if unit > page {
@@ -165,18 +178,21 @@ impl NandSettings {
             (count("channels"), count("dies"), count("planes")),
         )
         .map_err(|help| Self::does_not_fit(&settings, help))?;
+        let geometry = Cells::shape(cells.as_ref(), geometry);
         let latencies = settings.switch("timing").then(|| Latencies {
-            read_ns: settings.duration_ns("read"),
-            program_ns: settings.duration_ns("program"),
+            read_ns: settings.durations_ns("read")[0],
+            program_ns: settings.durations_ns("program")[0],
             erase_ns: settings.duration_ns("erase"),
             transfer_ns: settings.duration_ns("transfer"),
         });
         Ok(NandSettings {
             geometry,
             latencies,
+            cells,
             suspension: Suspension::read(&settings)?,
             endurance: count("endurance"),
-            written_out: settings.written_out(Suspension::meaningless(&settings)),
+            written_out: settings
+                .written_out(&[Suspension::meaningless(&settings), Cells::meaningless(&settings)].concat()),
         })
     }
 

@@ -8,6 +8,9 @@
 //! erase     |-- plane: erase --|
 //! ```
 //!
+//! The times of reads and programs are those of the kind of the page ([`PageKind`]); a word line is transferred page by page
+//! and then programmed.
+//!
 //! Planes are independent of each other, as with multi-plane commands at best. The programs and erases of an erase block
 //! keep the order in which they are issued; reads take no part in it, as what they would miss is still in the controller.
 //! With [`Scheduled`](super::Scheduled) reads of requests may go first and suspend programs and erases
@@ -19,6 +22,7 @@
 //! | [`Scheduled`](super::Scheduled) | when it is asked for the next completion, with queues at planes and channels | the engine |
 //! | [`Reserving`](super::Reserving) | at once: an operation takes the first gap that is long enough | callers that need the time of one request before they issue the next: file systems, zones |
 
+use super::cells::{KindTimes, PageKind, PageTimes};
 use super::geometry::EraseBlock;
 use crate::device::wait_log::Purpose;
 use crate::time::Time;
@@ -51,6 +55,19 @@ pub trait Timing {
         self.read(block, purpose, at)
     }
 
+    /// The same for a page of this kind, which determines the time.
+    #[inline]
+    fn read_kind(
+        &mut self,
+        block: EraseBlock,
+        units: u32,
+        _kind: PageKind,
+        purpose: Purpose,
+        at: Self::Moment,
+    ) -> Self::Moment {
+        self.read_units(block, units, purpose, at)
+    }
+
     /// The later of a moment that only this method returns, if there is one, and of any other, which stays valid.
     #[inline]
     fn gather(&mut self, sum: Option<Self::Moment>, other: Self::Moment) -> Self::Moment {
@@ -62,6 +79,12 @@ pub trait Timing {
 
     /// Transfers a page over the channel and programs it in `block`.
     fn program(&mut self, block: EraseBlock, purpose: Purpose, at: Self::Moment) -> Self::Moment;
+
+    /// Programs what this kind says, a page or a word line, after the transfer of its pages.
+    #[inline]
+    fn program_kind(&mut self, block: EraseBlock, _kind: PageKind, purpose: Purpose, at: Self::Moment) -> Self::Moment {
+        self.program(block, purpose, at)
+    }
 
     /// Reads a page of `source` and programs it in `target`.
     #[inline]
@@ -141,6 +164,11 @@ pub struct Latencies {
 }
 
 impl Latencies {
+    /// The times of all kinds of pages, if pages are alike.
+    pub(super) fn of_kinds(&self) -> KindTimes {
+        [PageTimes { read_ns: self.read_ns, program_ns: self.program_ns, pages: 1 }; PageKind::COUNT]
+    }
+
     /// The transfer of so many of the units of a page of flash, rounded up.
     pub fn transfer_of(&self, units: u32, pages_per_program: u32) -> u64 {
         (self.transfer_ns * u64::from(units)).div_ceil(u64::from(pages_per_program))

@@ -242,6 +242,7 @@ impl Flash {
             erase_counts: zones.map(|zone| zone.erases).collect(),
             endurance: self.endurance,
             raw_bytes: self.zones * u64::from(self.width) * block_bytes,
+            by_mode: None,
         }
     }
 }

@@ -25,11 +25,13 @@ pub enum Hatching {
     Steps,
     /// Small triangles.
     Triangles,
+    /// Angles.
+    Angles,
 }
 
 impl Hatching {
     /// All, in the order of use.
-    pub const ALL: [Hatching; 11] = [
+    pub const ALL: [Hatching; 12] = [
         Hatching::Rising,
         Hatching::Dots,
         Hatching::Horizontal,
@@ -41,6 +43,7 @@ impl Hatching {
         Hatching::Waves,
         Hatching::Steps,
         Hatching::Triangles,
+        Hatching::Angles,
     ];
 
     /// The outline of the pattern in a square of six pixels.
@@ -57,6 +60,7 @@ impl Hatching {
             Hatching::Waves => "M0 3l1.5 -2 3 4 1.5 -2",
             Hatching::Steps => "M0 4h3v-2h3",
             Hatching::Triangles => "M1.5 4.5l1.5 -3 1.5 3Z",
+            Hatching::Angles => "M1 1v4h4",
         }
     }
 }

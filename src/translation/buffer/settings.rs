@@ -50,6 +50,12 @@ pub struct BufferSettings {
 impl BufferSettings {
     /// Reads the options for a drive of this geometry; `None` without a buffer. Errors point at the wrong option.
     pub(crate) fn read(settings: &Settings, geometry: &Geometry) -> Result<Option<BufferSettings>, ExpressionError> {
+        let waits = geometry.waits_for_word_lines;
+        let why = "word lines that are programmed as a whole (program-passes= of nand) wait for their pages in memory that a power cut does not clear";
+        if waits && !settings.is_set("buffer") {
+            let help = "add buffer=32M, or remove program-passes behind nand:".to_string();
+            return Err(settings.error("buffer", why.to_string(), help));
+        }
         if !settings.is_set("buffer") {
             if settings.is_given("buffer-policy") {
                 let message = "buffer-policy has no effect without buffer".to_string();
@@ -74,6 +80,10 @@ impl BufferSettings {
             return Err(settings.error("buffer", message, help));
         }
         let is_protected = settings.choice::<BufferPolicy>("buffer-policy") == BufferPolicy::Protected;
+        if waits && !is_protected {
+            let help = "take buffer-policy=protected, or remove program-passes behind nand:".to_string();
+            return Err(settings.error("buffer-policy", why.to_string(), help));
+        }
         Ok(Some(BufferSettings { pages: pages as u32, is_protected }))
     }
 

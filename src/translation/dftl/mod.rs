@@ -14,6 +14,7 @@ use super::exported::{EXPORT, OP};
 use super::page_level::settings::{
     AHEAD, BACKGROUND, D, FRONTIERS, Frontiers, HINTS, PACE, RESERVE, SCOPE, STREAMS, VICTIM, WEAR, WEAR_GAP,
 };
+use super::page_level::slc_settings::{SLC_CACHE, SLC_FULL, SLC_SHARE};
 use super::page_level::{PageLevel, PageSettings, ReadVictim, VICTIMS};
 use super::{BufferSettings, FlashLayer};
 use crate::device::nand::{Geometry, Nand, Timing};
@@ -57,6 +58,9 @@ pub static KIND: Kind = Kind {
         WEAR,
         WEAR_GAP,
         BACKGROUND,
+        SLC_CACHE,
+        SLC_SHARE,
+        SLC_FULL,
         BUFFER,
         BUFFER_POLICY,
     ],

@@ -29,6 +29,11 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
         if let Some(full) = self.host[stream].close() {
             self.close(full);
         }
+        if self.cache.is_some()
+            && let Some(page) = self.open_in_cache(stream, at)?
+        {
+            return Ok(page);
+        }
         let mut collections = 0;
         let ahead = if self.pacing.is_some() { 0 } else { self.settings.ahead };
         while self.free.count() <= self.settings.reserve
@@ -121,9 +126,13 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
         TranslationError::worn_out(&self.nand, self.retired)
     }
 
-    /// Ends a collection in steps, or else makes one at once; returns the time of the erase.
+    /// Ends a collection in steps, or folds a block of a dynamic cache, or else collects a victim at once; returns the time of the
+    /// erase.
     pub(super) fn collect_next(&mut self, at: T::Moment) -> Result<T::Moment, TranslationError> {
-        match self.finish_nearest(at)? {
+        if let Some(done) = self.finish_nearest(at)? {
+            return Ok(done);
+        }
+        match self.fold_for_space(at)? {
             Some(done) => Ok(done),
             None => self.collect_one(at),
         }
@@ -201,7 +210,9 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
         }
         self.victims.erased(victim, &self.stream_of_block);
         let (erased, done) = self.nand.erase(victim, done)?;
+        let is_settled = self.cache.is_some() && self.return_to_cache(victim, erased == Erased::Usable);
         match erased {
+            _ if is_settled => {}
             Erased::Usable => {
                 let plane = self.nand.geometry().unit_of(victim);
                 self.free.put_freed(plane, victim, self.nand.erase_counts()[victim.index()]);
@@ -215,7 +226,7 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
     }
 
     /// Copies the valid pages of `victim`, and adds them to `copies`. Returns the time of the last copy.
-    fn copy_valid(
+    pub(super) fn copy_valid(
         &mut self,
         victim: EraseBlock,
         stream: usize,
@@ -316,7 +327,8 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
         self.retired += 1;
         let geometry = self.nand.geometry();
         debug_assert!(self.retired <= geometry.blocks, "a block is retired once");
-        let usable = u64::from(geometry.blocks - self.retired).saturating_sub(u64::from(self.settings.reserve) + 2);
+        let kept = u64::from(self.settings.reserve) + 2 + u64::from(self.settings.fixed_slc_blocks());
+        let usable = u64::from(geometry.blocks - self.retired).saturating_sub(kept);
         if usable * u64::from(geometry.pages_per_block) <= self.settings.exported_pages + self.map.pages_on_flash() {
             return Err(self.worn_out());
         }
@@ -327,6 +339,10 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
     pub(super) fn occupied_slots(&self) -> u64 {
         let geometry = self.nand.geometry();
         let room: u64 = self.host.iter().chain(&self.copies).chain([&self.cold]).map(Frontier::room).sum();
-        geometry.pages() - u64::from(self.free.count() + self.retired) * u64::from(geometry.pages_per_block) - room
+        let of_cache = self.cache.as_ref().map_or(0, |cache| cache.slots_without_pages(geometry));
+        geometry.pages()
+            - u64::from(self.free.count() + self.retired) * u64::from(geometry.pages_per_block)
+            - room
+            - of_cache
     }
 }

@@ -16,6 +16,8 @@
 //! | `pacing` | collection in steps between host writes |
 //! | `rebuild` | rebuilds the map after a power cut |
 //! | `settings` | the options |
+//! | `slc_cache` | blocks in SLC mode before the others, and their folding |
+//! | `slc_settings` | the options of that |
 //! | `victim_sets` | the candidates of collection, by plane or by stream |
 //!
 //! Guarantees: a read returns the newest write; a copy keeps the content label; collection never needs more erased
@@ -27,11 +29,14 @@ mod map_pages;
 mod pacing;
 mod rebuild;
 pub(super) mod settings;
+mod slc_cache;
+pub(super) mod slc_settings;
 mod victim_sets;
 
 pub use map::{Miss, PageMap, RamMap};
 pub use pacing::PaceSettings;
 pub use settings::{KIND, PageSettings, ReadVictim, Streams, VICTIMS, WearLevelling};
+pub use slc_settings::SlcSettings;
 
 use super::free_blocks::FreeBlocks;
 use super::frontier::Frontier;
@@ -41,6 +46,7 @@ use crate::device::nand::{EraseBlock, LogicalPage, Nand, PhysicalPage, Spare, Ti
 use crate::label::{Cause, Label, Tally};
 use crate::time::Time;
 use pacing::Pacing;
+use slc_cache::SlcCache;
 use std::collections::BTreeSet;
 use victim_sets::VictimSets;
 
@@ -73,6 +79,8 @@ pub struct PageLevel<T: Timing, M = RamMap> {
     occupied: (u128, u64),
     /// The logical pages of the last victim's valid pages: kept for its memory.
     owners: Vec<LogicalPage>,
+    /// The blocks in SLC mode, if there is such a cache.
+    cache: Option<Box<SlcCache>>,
     /// The collections in steps, if there are such.
     pacing: Option<Box<Pacing<T::Moment>>>,
     /// The number of pages programmed at which the next step may be due; never without a pace.
@@ -83,13 +91,21 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
     /// A drive with nothing written, and an empty map.
     pub fn new(nand: Nand<T>, settings: &PageSettings, map: M, seed: u64) -> PageLevel<T, M> {
         let mut drive = PageLevel::without_blocks(nand, settings, map, seed);
-        drive.free.put_all(drive.nand.geometry());
+        let (fixed, geometry) = (settings.fixed_slc_blocks(), *drive.nand.geometry());
+        drive.free.put_range(fixed..geometry.blocks, &geometry);
+        if let Some(cache) = &mut drive.cache {
+            cache.free().put_range(0..fixed, &geometry);
+        }
         drive
     }
 
     /// A drive before its blocks are added.
-    fn without_blocks(nand: Nand<T>, settings: &PageSettings, map: M, seed: u64) -> PageLevel<T, M> {
+    fn without_blocks(mut nand: Nand<T>, settings: &PageSettings, map: M, seed: u64) -> PageLevel<T, M> {
         let geometry = *nand.geometry();
+        let by_wear = settings.wear != WearLevelling::None;
+        if settings.fixed_slc_blocks() > 0 {
+            nand.fix_slc(settings.fixed_slc_blocks());
+        }
         let streams = settings.streams.count() + usize::from(M::ON_FLASH);
         let frontier = |_| {
             let frontier = Frontier::new(geometry.units(), geometry.pages_per_program);
@@ -99,7 +115,7 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
         PageLevel {
             map,
             valid: ValidPages::new(&geometry),
-            free: FreeBlocks::new(&geometry, settings.wear != WearLevelling::None).waiting_for(settings.ahead / 2),
+            free: FreeBlocks::new(&geometry, by_wear).waiting_for(settings.ahead / 2),
             victims: VictimSets::new(settings, &geometry, streams, seed),
             stream_of_block: vec![0; geometry.blocks as usize],
             host: frontiers(),
@@ -114,6 +130,7 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
             written: 0,
             occupied: (0, 0),
             owners: Vec::with_capacity(geometry.pages_per_block as usize),
+            cache: settings.slc.map(|slc| Box::new(SlcCache::new(slc, &geometry, by_wear))),
             pacing: settings
                 .pace
                 .map(|pace| Box::new(Pacing::new(pace, geometry.pages_per_block, geometry.pages_per_program))),
@@ -160,8 +177,11 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
         Ok(done)
     }
 
-    /// Makes a full block a candidate.
+    /// Makes a full block a candidate, or one to fold.
     fn close(&mut self, block: EraseBlock) {
+        if let Some(cache) = self.cache.as_mut().filter(|_| self.nand.is_slc(block)) {
+            return cache.close(block);
+        }
         let (now, erases) = (self.written, self.nand.erase_counts()[block.index()]);
         self.victims.close(block, &self.stream_of_block, now, erases);
         if let WearLevelling::Static(_) = self.settings.wear {
@@ -235,7 +255,7 @@ impl<T: Timing, M: PageMap> Translation for PageLevel<T, M> {
     }
 
     fn idle(&mut self, from: Time, until: Time) -> Result<(), TranslationError> {
-        let mut at = from;
+        let mut at = self.fold_in_idle_time(from, until)?;
         while at < until && self.free.count() < self.settings.background_blocks {
             if self.victims.invalid_in_candidates() < u64::from(self.nand.geometry().pages_per_block) {
                 break;
@@ -273,7 +293,8 @@ impl<T: Timing, M: PageMap> Translation for PageLevel<T, M> {
     }
 
     fn events(&self) -> Vec<(&'static str, u64)> {
-        self.map.events()
+        let of_cache = self.cache.iter().flat_map(|cache| cache.events());
+        self.map.events().into_iter().chain(of_cache).collect()
     }
 
     fn sent(&self) -> &Tally {
@@ -289,7 +310,7 @@ impl<T: Timing, M: PageMap> Translation for PageLevel<T, M> {
     }
 
     fn free_blocks(&self) -> u64 {
-        self.free.count().into()
+        u64::from(self.free.count()) + self.cache.as_ref().map_or(0, |cache| cache.free_count().into())
     }
 
     fn effective_overprovisioning(&self) -> f64 {
@@ -298,9 +319,8 @@ impl<T: Timing, M: PageMap> Translation for PageLevel<T, M> {
         let occupied = if self.occupied.1 > 0 {
             self.occupied.0 as f64 / self.occupied.1 as f64
         } else {
-            (geometry.pages()
-                - u64::from(self.settings.reserve + self.settings.ahead) * u64::from(geometry.pages_per_block))
-                as f64
+            let held = self.settings.reserve + self.settings.ahead + self.settings.fixed_slc_blocks();
+            (geometry.pages() - u64::from(held) * u64::from(geometry.pages_per_block)) as f64
         };
         (occupied - self.map.pages_on_flash() as f64) / exported - 1.0
     }

@@ -25,31 +25,63 @@ pub fn rebuilt<T: Timing, M: PageMap>(lost: PageLevel<T, M>) -> Result<PageLevel
     for block in (0..geometry.blocks).map(EraseBlock) {
         drive.stream_of_block[block.index()] = stream_of(&drive, block) as u8;
         let programmed = drive.nand.programmed_pages()[block.index()];
-        match drive.free.put_found(block, &drive.nand) {
+        match found(&mut drive, block) {
             FoundBlock::Erased => {}
             FoundBlock::WornOut => drive.retired += 1,
-            FoundBlock::Programmed if programmed < geometry.pages_per_block => {
+            FoundBlock::Programmed if programmed < drive.nand.pages_of(block) => {
                 partly_programmed.push((programmed, block));
             }
             FoundBlock::Programmed => close(&mut drive, block),
         }
     }
     reopen(&mut drive, partly_programmed);
+    if let Some(cache) = &mut drive.cache {
+        // In the order in which they were written.
+        cache.sort_closed(|block| drive.nand.found(block).next().map_or((0, 0), |found| found.sequence));
+    }
     let at = drive.nand.timing().instant(Time::ZERO);
     // Completes an interrupted collection before hosts take the space it needs. Its victim is the emptiest block;
     // whatever the policy, that is the one that fits.
     while drive.free.count() == 0
         && let Some(victim) = emptiest(&drive)
     {
-        drive.collect(victim, Cause::GarbageCollection, at)?;
+        if drive.nand.is_slc(victim) {
+            drive.fold_first(victim, at)?;
+        } else {
+            drive.collect(victim, Cause::GarbageCollection, at)?;
+        }
     }
-    while drive.free.count() <= settings.reserve
-        && drive.victims.invalid_in_candidates() >= u64::from(geometry.pages_per_block)
-    {
+    while drive.free.count() <= settings.reserve {
+        if drive.fold_for_space(at)?.is_some() {
+            continue;
+        }
+        if drive.victims.invalid_in_candidates() < u64::from(geometry.pages_per_block) {
+            break;
+        }
         drive.collect_one(at)?;
     }
     drive.write_moved(Cause::Mapping, at)?;
     Ok(drive)
+}
+
+/// Adds an erased block to those of the drive or of its cache, and counts one in SLC mode. Returns the state of the block; one
+/// that the cache keeps is none of the drive's, and is told as erased.
+fn found<T: Timing, M: PageMap>(drive: &mut PageLevel<T, M>, block: EraseBlock) -> FoundBlock {
+    let Some(cache) = drive.cache.as_mut().filter(|_| drive.nand.is_slc(block)) else {
+        return drive.free.put_found(block, &drive.nand);
+    };
+    if drive.nand.programmed_pages()[block.index()] > 0 {
+        cache.has_taken();
+        return FoundBlock::Programmed;
+    }
+    if !cache.owns(block) {
+        drive.nand.set_slc(block, false);
+        return drive.free.put_found(block, &drive.nand);
+    }
+    if cache.free().put_found(block, &drive.nand) == FoundBlock::WornOut {
+        cache.retire();
+    }
+    FoundBlock::Erased
 }
 
 /// The stream of a block's first page. Hints are not on flash: such blocks count as the first stream's.
@@ -64,7 +96,7 @@ fn stream_of<T: Timing, M: PageMap>(drive: &PageLevel<T, M>, block: EraseBlock) 
 /// Closes a block: all its pages that are not valid are invalid.
 fn close<T: Timing, M: PageMap>(drive: &mut PageLevel<T, M>, block: EraseBlock) {
     let valid: u32 = drive.valid.words_of(block).map(|word| drive.valid.word(word).count_ones()).sum();
-    for _ in valid..drive.nand.geometry().pages_per_block {
+    for _ in valid..drive.nand.pages_of(block) {
         drive.victims.invalidate(block, &drive.stream_of_block, 0);
     }
     drive.close(block);
@@ -79,9 +111,11 @@ fn reopen<T: Timing, M: PageMap>(drive: &mut PageLevel<T, M>, mut blocks: Vec<(u
         let stream = drive.stream_of_block[block.index()] as usize;
         let own_plane = geometry.unit_of(block);
         let planes = || (0..geometry.units()).map(|step| (own_plane + step) % geometry.units());
-        let copies = drive.copies.get_mut(stream);
-        let taken = copies.is_some_and(|copies| planes().any(|p| copies.reopen(p, block, programmed, &geometry)))
-            || planes().any(|p| drive.host[stream].reopen(p, block, programmed, &geometry));
+        let (pages, is_slc) = ((programmed, drive.nand.pages_of(block)), drive.nand.is_slc(block));
+        // Copies do not go to blocks in SLC mode.
+        let copies = drive.copies.get_mut(stream).filter(|_| !is_slc);
+        let taken = copies.is_some_and(|copies| planes().any(|p| copies.reopen(p, block, pages, &geometry)))
+            || planes().any(|p| drive.host[stream].reopen(p, block, pages, &geometry));
         if taken {
             // Its invalid pages are counted, as before the cut.
             let first = geometry.first_page(block).0;
@@ -95,9 +129,15 @@ fn reopen<T: Timing, M: PageMap>(drive: &mut PageLevel<T, M>, mut blocks: Vec<(u
     }
 }
 
-/// The candidate with the fewest valid pages.
+/// The candidate with the fewest valid pages; also of the blocks that a dynamic cache gives back.
 fn emptiest<T: Timing, M: PageMap>(drive: &PageLevel<T, M>) -> Option<EraseBlock> {
     let blocks = (0..drive.nand.geometry().blocks).map(EraseBlock);
     let candidates = blocks.filter_map(|block| Some((drive.victims.invalid_in(block, &drive.stream_of_block)?, block)));
-    candidates.max().filter(|(invalid, _)| *invalid > 0).map(|(_, block)| block)
+    let whole = drive.nand.geometry().pages_per_block;
+    let of_cache = drive.cache.iter().flat_map(|cache| cache.closed().iter().filter(|block| !cache.owns(**block)));
+    let of_cache = of_cache.map(|&block| {
+        let valid: u32 = drive.valid.words_of(block).map(|word| drive.valid.word(word).count_ones()).sum();
+        (whole - valid, block)
+    });
+    candidates.chain(of_cache).max().filter(|(invalid, _)| *invalid > 0).map(|(_, block)| block)
 }

@@ -1,5 +1,6 @@
 //! The options of `page`.
 
+use super::slc_settings::{SLC_CACHE, SLC_FULL, SLC_SHARE, SlcSettings};
 use super::{PaceSettings, PageLevel, RamMap};
 use crate::device::nand::{Geometry, Nand, Timing};
 use crate::device::{Isolation, MOST_IDENTIFIERS};
@@ -29,6 +30,9 @@ pub static KIND: Kind = Kind {
         WEAR,
         WEAR_GAP,
         BACKGROUND,
+        SLC_CACHE,
+        SLC_SHARE,
+        SLC_FULL,
         BUFFER,
         BUFFER_POLICY,
         FDP,
@@ -332,6 +336,8 @@ pub struct PageSettings {
     pub wear: WearLevelling,
     /// The target of background collection, in erased blocks.
     pub background_blocks: u32,
+    /// The cache in SLC mode, if there is one.
+    pub slc: Option<SlcSettings>,
     /// True if a page of flash that waits for more pages would be lost in a power cut: it is filled before an erase.
     pub fills_before_erase: bool,
     /// The write buffer, if there is one.
@@ -394,10 +400,11 @@ impl PageSettings {
         };
         let buffer = BufferSettings::read(settings, geometry)?;
         let keeps_open_pages = buffer.is_some_and(|buffer| buffer.is_protected);
+        let shared_frontier = settings.choice::<Frontiers>("frontiers") == Frontiers::Shared;
         let page = PageSettings {
             exported_pages: exported.count(geometry.pages(), 1, geometry.page_bytes.into()),
             victim,
-            shared_frontier: settings.choice::<Frontiers>("frontiers") == Frontiers::Shared,
+            shared_frontier,
             streams,
             spare_shares: Self::spare_shares(settings, streams)?,
             reserve: settings.count("reserve") as u32,
@@ -410,11 +417,13 @@ impl PageSettings {
                 Wear::Static => WearLevelling::Static(settings.count("wear-gap") as u32),
             },
             background_blocks: (f64::from(geometry.blocks) * settings.share("background")) as u32,
+            slc: SlcSettings::read(settings, geometry, shared_frontier)?,
             fills_before_erase: geometry.pages_per_program > 1 && !keeps_open_pages,
             buffer,
             written_out: settings.written_out(&Self::meaningless(settings, draws)),
         };
         let spare_blocks = page.check_room(settings, geometry, exported, beside(page.exported_pages))?;
+        let spare_blocks = SlcSettings::check_room(page.slc.as_ref(), settings, geometry, spare_blocks)?;
         let ahead = match settings.is_set("ahead") {
             true => settings.count("ahead") as u32,
             false if geometry.units() == 1 || settings.is_set("pace") => 0,
@@ -442,7 +451,8 @@ impl PageSettings {
             ("wear-gap", settings.choice::<Wear>("wear") != Wear::Static),
         ];
         let ruled_out = ruled_out.into_iter().filter(|(_, is_ruled_out)| *is_ruled_out).map(|(name, _)| name);
-        ruled_out.chain(BufferSettings::meaningless(settings)).chain(OF_FDP).collect()
+        let of_cache = SlcSettings::meaningless(settings).iter().copied();
+        ruled_out.chain(BufferSettings::meaningless(settings)).chain(of_cache).chain(OF_FDP).collect()
     }
 
     fn spare_shares(settings: &Settings, streams: Streams) -> Result<Option<Vec<f64>>, ExpressionError> {
@@ -468,6 +478,11 @@ impl PageSettings {
             return Err(settings.error("spare-shares", message, help()));
         }
         Ok(Some(shares))
+    }
+
+    /// The blocks that are always in SLC mode.
+    pub fn fixed_slc_blocks(&self) -> u32 {
+        self.slc.as_ref().map_or(0, SlcSettings::fixed_blocks)
     }
 
     /// Blocks of all frontiers.

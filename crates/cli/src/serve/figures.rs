@@ -5,8 +5,8 @@ use flashpath::label::{Cause, Content};
 use flashpath::units::{BLOCK_BYTES, human_size};
 
 /// The causes of copies.
-const COPYING: [Cause; 5] =
-    [Cause::SegmentCleaning, Cause::Reclaim, Cause::Merge, Cause::GarbageCollection, Cause::WearLevelling];
+const COPYING: [Cause; 6] =
+    [Cause::SegmentCleaning, Cause::Reclaim, Cause::Merge, Cause::GarbageCollection, Cause::WearLevelling, Cause::Fold];
 
 /// Blocks of 4 KiB since the path was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -27,6 +27,7 @@ __all__ = [
     "Latencies",
     "LedgerRow",
     "Machine",
+    "ModeWear",
     "MovedBytes",
     "Percentiles",
     "PolicyCost",
@@ -201,6 +202,22 @@ class Rate:
 
 
 @dataclass(frozen=True)
+class ModeWear:
+    """The wear of erase blocks in one mode of their cells, since the drive was new."""
+
+    #: The bits of a cell in this mode: ``slc``, ``mlc``, ``tlc`` or ``qlc``.
+    mode: str
+    #: Erase blocks that are used in this mode: with a dynamic cache all, in both.
+    blocks: int
+    #: Erases that ended a use in this mode.
+    erases: int
+    #: Erases before a block is worn out that is used in this mode alone.
+    endurance: int
+    #: The share of these blocks' life that was used in this mode, from 0 to 1.
+    used: float
+
+
+@dataclass(frozen=True)
 class Wear:
     """Erase counts since the drive was new; of a zoned drive, over its zones."""
 
@@ -220,6 +237,8 @@ class Wear:
     #: The capacity that the path exports, written so often a day, wears the flash out in five years.
     drive_writes_per_day: float | None
     histogram: tuple[WearBin, ...]
+    #: The wear in SLC mode and in that of all bits, if blocks have been in SLC mode.
+    modes: tuple[ModeWear, ...] = ()
     #: Only with ``rate``.
     rate: Rate | None = None
 

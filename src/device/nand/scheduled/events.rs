@@ -2,7 +2,7 @@
 //!
 //! Stages of one kind mostly take equally long, so that they end in the order in which they begin: an event goes to the end
 //! of the queue of its kind, and the next event is the first of one of the queues. Reads of one unit or several differ in
-//! their transfers.
+//! their transfers, and pages of a word line in their reads and programs.
 
 use crate::time::Time;
 use std::collections::VecDeque;
@@ -54,10 +54,7 @@ impl Events {
         let queue = &mut self.queues[after as usize];
         match queue.back() {
             Some(last) if *last > (at, event) => {
-                debug_assert!(
-                    matches!(after, After::Wait | After::Transfer) || last.0 == at,
-                    "{after:?} ends in the order of begins"
-                );
+                debug_assert!(after != After::Erase || last.0 == at, "erases end in the order of begins");
                 queue.insert(queue.partition_point(|other| *other < (at, event)), (at, event));
             }
             _ => queue.push_back((at, event)),

@@ -1,5 +1,6 @@
 //! The operations that are under way: what each waits for, and who waits for it.
 
+use crate::device::nand::cells::PageKind;
 use crate::device::nand::geometry::EraseBlock;
 use crate::device::wait_log::Purpose;
 use crate::tables::prefetch;
@@ -67,15 +68,44 @@ pub(super) struct Node {
     pub asker: u32,
     pub kind: Kind,
     pub purpose: Purpose,
-    /// The units that it transfers.
-    pub units: u8,
+    /// The units that it transfers, in the low bits, and the kind of its page.
+    shape: u8,
     /// False while an earlier program or erase of the block has not entered the queue of its plane.
     has_turn: bool,
 }
 
 const _: () = assert!(size_of::<Node>() == 64);
 
+/// The low bits of a shape, for up to eight units of a page of flash.
+const UNIT_BITS: u32 = 4;
+
+/// The units that an operation transfers and the kind of its page, in one number. A page whose pages are alike has the number
+/// of its units.
+#[inline]
+pub(super) fn shape(units: u8, kind: PageKind) -> u8 {
+    debug_assert!(units < 1 << UNIT_BITS, "a page of flash has {units} units");
+    units | kind.0 << UNIT_BITS
+}
+
 impl Node {
+    /// The units that it transfers and the kind of its page, in one number.
+    #[inline]
+    pub fn shape(&self) -> u8 {
+        self.shape
+    }
+
+    /// The units of a page of flash that it transfers.
+    #[inline]
+    pub fn units(&self) -> u8 {
+        self.shape & ((1 << UNIT_BITS) - 1)
+    }
+
+    /// The kind of the page that it reads, or of what it programs.
+    #[inline]
+    pub fn page_kind(&self) -> PageKind {
+        PageKind(self.shape >> UNIT_BITS)
+    }
+
     /// True for a read that a request waits for.
     #[inline]
     pub fn is_read_of_request(&self) -> bool {
@@ -124,7 +154,7 @@ impl Graph {
             asker: 0,
             kind,
             purpose,
-            units: 1,
+            shape: 1,
             has_turn: true,
         };
         match self.free_nodes.pop() {
@@ -156,10 +186,10 @@ impl Graph {
         prefetch(&self.nodes, node as usize);
     }
 
-    /// Notes how many units an operation transfers.
+    /// Notes what an operation transfers.
     #[inline]
-    pub fn set_units(&mut self, node: u32, units: u8) {
-        self.nodes[node as usize].units = units;
+    pub fn set_shape(&mut self, node: u32, shape: u8) {
+        self.nodes[node as usize].shape = shape;
     }
 
     /// Notes who issued an operation.

@@ -23,6 +23,7 @@ mod waits;
 
 pub use graph::Moment;
 
+use super::cells::{Cells, KindTimes, PageKind};
 use super::geometry::{EraseBlock, Geometry};
 use super::suspension::Suspension;
 use super::timing::{Latencies, Places, Telling, Timing};
@@ -86,6 +87,8 @@ impl Channel {
 #[derive(Debug, Clone)]
 pub struct Scheduled {
     latencies: Latencies,
+    /// The times of reads and programs, by kind of page.
+    times: KindTimes,
     /// The units of a page of flash.
     units: u8,
     places: Places,
@@ -122,6 +125,7 @@ impl Scheduled {
         };
         Scheduled {
             latencies,
+            times: latencies.of_kinds(),
             units: geometry.pages_per_program as u8,
             planes: (0..geometry.units()).map(plane).collect(),
             channels: vec![Channel::default(); geometry.channels as usize],
@@ -142,6 +146,13 @@ impl Scheduled {
     pub fn with_suspension(self, rules: Option<Suspension>) -> Scheduled {
         let planes = self.planes.len();
         Scheduled { reads_first: rules.map(|rules| Box::new(ReadsFirst::new(rules, planes))), ..self }
+    }
+
+    /// The same model of flash with these cells, if they are known.
+    pub fn with_cells(self, cells: Option<&Cells>) -> Scheduled {
+        let Some(cells) = cells else { return self };
+        let waits = self.waits.map(|waits| waits.with_times(cells.times()));
+        Scheduled { times: cells.times(), waits, ..self }
     }
 
     /// Calls with the reads that go first, if there are such.
@@ -362,7 +373,8 @@ impl Scheduled {
         match self.graph.node(node).kind {
             Kind::Read | Kind::Copy => {
                 plane.stage = Stage::Reading;
-                self.expect(After::Read, self.now + self.latencies.read_ns, Event::Plane(number));
+                let read_ns = self.times[self.graph.node(node).page_kind().index()].read_ns;
+                self.expect(After::Read, self.now + read_ns, Event::Plane(number));
             }
             // Whoever else begins now may have been issued before it.
             Kind::Program if self.idle_planes.is_empty() && self.channels[channel as usize].is_free(self.now) => {
@@ -378,13 +390,24 @@ impl Scheduled {
         }
     }
 
-    /// The transfer of so many units.
+    /// The time of an operation's transfer.
     #[inline]
-    fn transfer_ns(&self, units: u8) -> u64 {
-        if units == self.units {
+    fn transfer_ns(&self, node: u32) -> u64 {
+        let node = self.graph.node(node);
+        if node.shape() == self.units {
             return self.latencies.transfer_ns;
         }
-        self.latencies.transfer_of(units.into(), self.units.into())
+        let page_ns = self.latencies.transfer_of(node.units().into(), self.units.into());
+        match node.kind {
+            Kind::Program => page_ns * u64::from(self.times[node.page_kind().index()].pages),
+            _ => page_ns,
+        }
+    }
+
+    /// The time of a program after its transfer.
+    #[inline]
+    fn program_ns(&self, node: u32) -> u64 {
+        self.times[self.graph.node(node).page_kind().index()].program_ns
     }
 
     /// A channel that is free goes to the plane that is ready first.
@@ -400,7 +423,7 @@ impl Scheduled {
     /// A plane that needs its channel since that instant has it from now on.
     fn transfer(&mut self, (plane, number): (u32, u32), since: Time) {
         let node = self.planes[plane as usize].current;
-        let until = self.now + self.transfer_ns(self.graph.node(node).units);
+        let until = self.now + self.transfer_ns(node);
         self.planes[plane as usize].stage = Stage::Ending;
         if let Some(waits) = &mut self.waits {
             waits.transfer((plane, number), self.graph.node(node), (since, self.now, until));
@@ -410,7 +433,7 @@ impl Scheduled {
         if self.graph.node(node).kind == Kind::Program {
             let is_awaited = !channel.queue.is_empty();
             channel.is_awaited = is_awaited;
-            let done = until + self.latencies.program_ns;
+            let done = until + self.program_ns(node);
             self.planes[plane as usize].until = done;
             self.expect(After::Program, done, Event::Plane(plane));
             if is_awaited {
@@ -425,21 +448,21 @@ impl Scheduled {
 
     /// Issues an operation on a page of flash.
     fn issue(&mut self, kind: Kind, plane: u32, block: EraseBlock, purpose: Purpose, at: Moment) -> Moment {
-        self.issue_units((kind, self.units), plane, block, purpose, at)
+        self.issue_shape((kind, self.units), plane, block, purpose, at)
     }
 
-    /// Issues an operation, which transfers so many units.
+    /// Issues an operation on so many units of a page of flash, of a kind.
     #[inline]
-    fn issue_units(
+    fn issue_shape(
         &mut self,
-        (kind, units): (Kind, u8),
+        (kind, shape): (Kind, u8),
         plane: u32,
         block: EraseBlock,
         purpose: Purpose,
         at: Moment,
     ) -> Moment {
         let node = self.graph.add(kind, plane, block, purpose);
-        self.graph.set_units(node, units);
+        self.graph.set_shape(node, shape);
         if let Some(waits) = &self.waits {
             self.graph.set_asker(node, waits.asker());
         }
@@ -489,7 +512,17 @@ impl Timing for Scheduled {
     }
 
     fn read_units(&mut self, block: EraseBlock, units: u32, purpose: Purpose, at: Moment) -> Moment {
-        self.issue_units((Kind::Read, units as u8), self.places.of(block).plane, block, purpose, at)
+        self.issue_shape((Kind::Read, units as u8), self.places.of(block).plane, block, purpose, at)
+    }
+
+    fn read_kind(&mut self, block: EraseBlock, units: u32, kind: PageKind, purpose: Purpose, at: Moment) -> Moment {
+        let shape = graph::shape(units as u8, kind);
+        self.issue_shape((Kind::Read, shape), self.places.of(block).plane, block, purpose, at)
+    }
+
+    fn program_kind(&mut self, block: EraseBlock, kind: PageKind, purpose: Purpose, at: Moment) -> Moment {
+        let shape = graph::shape(self.units, kind);
+        self.issue_shape((Kind::Program, shape), self.places.of(block).plane, block, purpose, at)
     }
 
     fn gather(&mut self, sum: Option<Moment>, other: Moment) -> Moment {

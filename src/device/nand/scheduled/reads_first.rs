@@ -108,11 +108,12 @@ impl Scheduled {
     /// Suspends the program or the erase of a plane, if that is sooner done than the rest of it. False: the plane is busy
     /// until it has.
     fn suspend(&mut self, first: &mut ReadsFirst, number: u32) -> bool {
+        let program_ns = self.program_ns(self.planes[number as usize].current);
         let (rules, of_plane) = (first.rules, &mut first.planes[number as usize]);
         let plane = &mut self.planes[number as usize];
         let (after, begin) = match self.graph.node(plane.current).kind {
             _ if of_plane.is_resumed => (After::Wait, self.now),
-            Kind::Program => (After::Program, self.now.max(Time(plane.until.0 - self.latencies.program_ns))),
+            Kind::Program => (After::Program, self.now.max(Time(plane.until.0 - program_ns))),
             _ => (After::Erase, self.now),
         };
         let left_ns = plane.until.since_ns(begin);

@@ -1,6 +1,7 @@
 //! Records what operations waited for.
 
 use super::graph::{Kind, Node};
+use crate::device::nand::cells::KindTimes;
 use crate::device::nand::geometry::Geometry;
 use crate::device::nand::timing::Latencies;
 use crate::device::wait_log::{Holds, WaitLog, Waits};
@@ -10,6 +11,8 @@ use crate::time::Time;
 #[derive(Debug, Clone)]
 pub(super) struct RecordedWaits {
     latencies: Latencies,
+    /// The times of reads and programs, by kind of page.
+    times: KindTimes,
     log: WaitLog,
     planes: Vec<Holds>,
     channels: Vec<Holds>,
@@ -34,12 +37,18 @@ impl RecordedWaits {
         let planes = geometry.units() as usize;
         RecordedWaits {
             latencies,
+            times: latencies.of_kinds(),
             log: log.clone(),
             planes: vec![Holds::default(); planes],
             channels: vec![Holds::default(); geometry.channels as usize],
             current: vec![UnderWay::default(); planes],
             suspended: vec![UnderWay::default(); planes],
         }
+    }
+
+    /// The same record of flash with pages of these times.
+    pub fn with_times(self, times: KindTimes) -> RecordedWaits {
+        RecordedWaits { times, ..self }
     }
 
     /// The issuer of operations from now on.
@@ -75,17 +84,17 @@ impl RecordedWaits {
     /// A plane ends an operation. A program is recorded as two: who waits for a place in a drive's buffer goes on from the end
     /// of the transfer. The time in which it was suspended is a wait for the plane.
     pub fn end(&mut self, plane: u32, node: &Node, now: Time) {
-        let Latencies { read_ns, program_ns, erase_ns, .. } = self.latencies;
+        let (erase_ns, times) = (self.latencies.erase_ns, self.times[node.page_kind().index()]);
         let UnderWay { waits, loaded, transfer_ns } = std::mem::take(&mut self.current[plane as usize]);
         let purpose = node.purpose;
         let serviced = |service_ns| Waits { service_ns, ..waits };
         let record = |times, waits| self.log.record_of(node.asker, purpose, times, waits);
         match node.kind {
-            Kind::Read | Kind::Copy => record((node.asked, now), serviced(read_ns + transfer_ns)),
+            Kind::Read | Kind::Copy => record((node.asked, now), serviced(times.read_ns + transfer_ns)),
             Kind::Program => {
                 record((node.asked, loaded), serviced(transfer_ns));
-                let suspended_ns = now.since_ns(loaded) - program_ns;
-                record((loaded, now), Waits { service_ns: program_ns, die_ns: suspended_ns, ..Waits::default() });
+                let suspended_ns = now.since_ns(loaded) - times.program_ns;
+                record((loaded, now), Waits { service_ns: times.program_ns, die_ns: suspended_ns, ..Waits::default() });
             }
             Kind::Erase => {
                 let mut waits = serviced(erase_ns);
