@@ -71,11 +71,19 @@ pub enum Cause {
     Joined,
     /// An FTL moves pages out of its cache in SLC mode.
     Fold,
+    /// An FTL writes an erase block anew before its errors exceed what can be corrected, as reads of hosts have found.
+    Refresh,
+    /// The same, as its own reads in the background have found.
+    Scrub,
+    /// An FTL moves the pages of an erase block in which a program has failed.
+    BadBlock,
 }
 
 impl Cause {
+    /// The causes that can be an origin, the first ones: copies of a drive keep the origins of what they copy.
+    pub const ORIGINS: usize = Cause::Fold as usize;
     /// The number of causes.
-    pub const COUNT: usize = 13;
+    pub const COUNT: usize = 16;
     /// All causes, in numeric order.
     pub const ALL: [Cause; Self::COUNT] = [
         Cause::HostWrite,
@@ -91,6 +99,9 @@ impl Cause {
         Cause::Padding,
         Cause::Joined,
         Cause::Fold,
+        Cause::Refresh,
+        Cause::Scrub,
+        Cause::BadBlock,
     ];
 
     /// The cause with this number; [`Cause::HostWrite`] for a number that no cause has.
@@ -115,6 +126,9 @@ impl Cause {
             Cause::Padding => "padding",
             Cause::Joined => "joined",
             Cause::Fold => "fold",
+            Cause::Refresh => "refresh",
+            Cause::Scrub => "scrub",
+            Cause::BadBlock => "bad-block",
         }
     }
 }
@@ -167,16 +181,40 @@ impl Label {
 }
 
 /// Counts by cause, origin and content: a station's column of the ledger.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Tally {
-    counts: [[[u64; Content::COUNT]; Cause::COUNT]; Cause::COUNT],
+    counts: [[[u64; Content::COUNT]; Cause::ORIGINS]; Cause::COUNT],
+    /// A bit for each cause that may have a count: a run looks at many tallies, and few of their causes are used.
+    used: u16,
 }
 
+const _: () = assert!(Cause::COUNT <= u16::BITS as usize, "each cause has a bit");
+
+impl PartialEq for Tally {
+    fn eq(&self, other: &Tally) -> bool {
+        self.counts == other.counts
+    }
+}
+
+impl Eq for Tally {}
+
 impl Tally {
-    /// Adds `count` blocks with this label.
+    /// Adds `count` blocks with this label, whose origin is one of [`Cause::ORIGINS`].
     #[inline]
     pub fn add(&mut self, label: Label, count: u64) {
         self.counts[label.cause as usize][label.origin as usize][label.content as usize] += count;
+        self.used |= 1 << label.cause as u16;
+    }
+
+    /// The numbers of the causes that may have a count.
+    #[inline]
+    fn used(&self) -> impl Iterator<Item = usize> + use<> {
+        let mut left = self.used;
+        std::iter::from_fn(move || {
+            let next = (left != 0).then(|| left.trailing_zeros() as usize)?;
+            left &= left - 1;
+            Some(next)
+        })
     }
 
     /// The count of blocks with this label.
@@ -191,7 +229,7 @@ impl Tally {
 
     /// The count of one provenance, over all causes.
     pub fn of_provenance(&self, Provenance { origin, content }: Provenance) -> u64 {
-        self.counts.iter().map(|origins| origins[origin as usize][content as usize]).sum()
+        self.used().map(|cause| self.counts[cause][origin as usize][content as usize]).sum()
     }
 
     /// The count for `cause`, over all origins and contents.
@@ -201,28 +239,29 @@ impl Tally {
 
     /// The count over all labels.
     pub fn total(&self) -> u64 {
-        self.counts.iter().flatten().flatten().sum()
+        self.used().map(|cause| self.counts[cause].as_flattened().iter().sum::<u64>()).sum()
     }
 
     /// The difference to `earlier`, an older copy of the same tally.
     pub fn since(&self, earlier: &Tally) -> Tally {
         let mut rest = self.clone();
-        let counts = rest.counts.iter_mut().flatten().flatten();
-        for (count, old) in counts.zip(earlier.counts.iter().flatten().flatten()) {
-            *count -= old;
+        for cause in self.used() {
+            let counts = rest.counts[cause].as_flattened_mut().iter_mut();
+            counts.zip(earlier.counts[cause].as_flattened()).for_each(|(count, old)| *count -= old);
         }
         rest
     }
 
     /// The nonzero counts, by cause, then origin, then content.
     pub fn entries(&self) -> impl Iterator<Item = (Label, u64)> + '_ {
-        // A run looks at many tallies, and few of their rows are not empty.
-        let rows = self.counts.as_flattened().iter().enumerate();
-        let used = rows.filter(|(_, row)| row.iter().fold(0, |all, count| all | count) != 0);
-        used.flat_map(|(number, row)| {
-            let (cause, origin) = (Cause::ALL[number / Cause::COUNT], Cause::ALL[number % Cause::COUNT]);
-            let label = move |content| Label { cause, origin, content };
-            Content::ALL.into_iter().map(label).zip(row.iter().copied()).filter(|(_, count)| *count > 0)
+        self.used().flat_map(|cause| {
+            let rows = self.counts[cause].iter().enumerate();
+            let used = rows.filter(|(_, row)| row.iter().fold(0, |all, count| all | count) != 0);
+            used.flat_map(move |(origin, row)| {
+                let (cause, origin) = (Cause::ALL[cause], Cause::ALL[origin]);
+                let label = move |content| Label { cause, origin, content };
+                Content::ALL.into_iter().map(label).zip(row.iter().copied()).filter(|(_, count)| *count > 0)
+            })
         })
     }
 }

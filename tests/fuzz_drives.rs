@@ -214,6 +214,38 @@ fn drives_that_collect_beside_hosts_lose_no_data_and_fail_only_when_worn_out() {
     }
 }
 
+/// The same on flash with errors.
+fn drive_with_errors(random: &mut Random) -> String {
+    let drive = match random.below(3) {
+        0 => drive("page", random),
+        1 => drive_of_units("page", random),
+        _ => drive_beside_hosts("page", random),
+    };
+    let rber = pick(random, &["0", "1e-3", "5.5e-3", "7e-3", "9e-3", "0.3"]);
+    let failures = pick(random, &["0", "1%", "30%", "99%"]);
+    let erases = pick(random, &["0", "2%", "50%"]);
+    let upkeep =
+        pick(random, &["", ",refresh=30%", ",refresh=80%", ",refresh=70%,scrub=1ms", ",refresh=50%,scrub=100ms"]);
+    let retry = random.below(4);
+    let disturb = pick(random, &["0", "1", "10000"]);
+    format!(
+        "{drive},errors=on,rber={rber},retry={retry},read-disturb={disturb},program-failures={failures},erase-failures={erases}{upkeep}"
+    )
+}
+
+#[test]
+fn drives_with_errors_return_no_wrong_data_and_end_read_only() {
+    let mut random = Random::new(4, "errors");
+    let mut run = 0;
+    for seed in 0..DRIVES / 4 {
+        let path = drive_with_errors(&mut random);
+        let work = pick(&mut random, &WORK);
+        run += u64::from(check_drive(&path, work, seed));
+    }
+    println!("{run} of {} drives could be made", DRIVES / 4);
+    assert!(run > DRIVES / 80, "of {} drives {run} could be made", DRIVES / 4);
+}
+
 #[test]
 fn drives_that_once_stalled_continue() {
     for (path, work, seed) in [

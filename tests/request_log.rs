@@ -1,7 +1,7 @@
 //! The log of requests, read back: a row for each request, whose parts are its time, and whose latencies are the result's.
 
 use flashpath::expression::parse_term;
-use flashpath::report::{LatencyHistogram, Percentiles, RequestLog, RunResult};
+use flashpath::report::{LatencyHistogram, LatencyParts, Percentiles, RequestLog, RunResult};
 use flashpath::run::{BlockWork, FileShape, Job, Logging, NoMachine, Path, Place, RunOptions, Work, run};
 use flashpath::workload::files::file_workload;
 use flashpath::workload::generator::generator;
@@ -10,7 +10,17 @@ use parquet::record::{Field, RowAccessor};
 use std::collections::BTreeMap;
 use std::fs::File;
 
-const PARTS: [&str; 6] = ["die_wait_ns", "channel_wait_ns", "collection_ns", "mapping_ns", "service_ns", "other_ns"];
+const PARTS: [&str; 9] = [
+    "die_wait_ns",
+    "channel_wait_ns",
+    "collection_ns",
+    "erase_ns",
+    "mapping_ns",
+    "buffer_ns",
+    "retry_ns",
+    "service_ns",
+    "other_ns",
+];
 
 /// A row: its words and its numbers, by column; none of what is null.
 #[derive(Debug, Default)]
@@ -36,7 +46,7 @@ impl Logged {
     fn of(path: &str, options: RunOptions, work: &dyn Fn() -> Work<'static>) -> Logged {
         let place = tempfile::tempdir().unwrap();
         let file = place.path().join("log.parquet");
-        let log = Logging::new(RequestLog::create(&file).unwrap());
+        let log = Logging::new(Some(RequestLog::create(&file).unwrap()), false);
         let result = ran(path, work(), RunOptions { log: Some(log.clone()), ..options.clone() });
         log.finish().unwrap();
         let without = ran(path, work(), options);
@@ -102,7 +112,7 @@ fn ran(path: &str, work: Work<'static>, options: RunOptions) -> RunResult {
 fn rows(file: &std::path::Path) -> Vec<Row> {
     let file = SerializedFileReader::new(File::open(file).unwrap()).unwrap();
     let row = |row: parquet::record::Row| {
-        assert_eq!(row.len(), 14);
+        assert_eq!(row.len(), 17);
         let mut read = Row::default();
         for (at, (name, field)) in row.get_column_iter().enumerate() {
             match field {
@@ -227,4 +237,59 @@ fn an_operation_on_files_is_a_request() {
     let untimed = files("sfs/page/nand:size=64M,pages-per-block=64,timing=off");
     untimed.check_rows();
     assert!(untimed.rows.iter().all(|row| row.latency_ns().is_none()));
+}
+
+/// The longest write of a drive whose buffer is full waits for it, and its parts are those of its row; a median write finds a place.
+#[test]
+fn the_latencies_at_each_percentile_have_the_parts_of_their_requests() {
+    let path = "page:op=28%,buffer=1M/nand:size=64M,pages-per-block=64";
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("log.parquet");
+    let log = Logging::new(Some(RequestLog::create(&file).unwrap()), true);
+    let open = Box::new(|bytes| Ok(generator(&parse_term("uniform:writes=4x,reads=30%").unwrap(), bytes, 5).unwrap()));
+    let work = Work::Blocks(BlockWork { name: "blocks".to_string(), has_times: false, open });
+    let options = RunOptions { log: Some(log.clone()), fill: true, ..RunOptions::default() };
+    let result = ran(path, work, options);
+    log.finish().unwrap();
+    let rows = rows(&file);
+    let latencies = result.latency_ns.as_ref().unwrap();
+    for (class, percentiles) in [("read", &latencies.read), ("write", &latencies.write)] {
+        let percentiles = percentiles.as_ref().unwrap();
+        let parts = percentiles.parts.as_ref().unwrap();
+        let sum = |parts: &LatencyParts| parts.named().iter().map(|(_, ns)| ns).sum::<f64>();
+        for (latency, parts) in
+            [(percentiles.p50, parts.p50), (percentiles.p99, parts.p99), (percentiles.p999, parts.p999)]
+        {
+            let (latency, sum) = (latency as f64, sum(&parts));
+            assert!((latency - sum).abs() <= latency / 64.0 + 1.0, "{class}: {latency} and {sum}");
+        }
+        assert!((sum(&parts.mean) - percentiles.mean).abs() < 1e-6 * percentiles.mean, "{class}");
+        let of_class = rows.iter().filter(|row| row.words["action"] == class);
+        let longest = of_class.max_by_key(|row| row.latency_ns()).unwrap();
+        assert_eq!(longest.latency_ns(), Some(percentiles.max));
+        assert_eq!(sum(&parts.max), percentiles.max as f64);
+    }
+    let write = latencies.write.as_ref().unwrap().parts.as_ref().unwrap();
+    let sum_of = |part: &str| rows.iter().map(|row| row.numbers[part]).sum::<u64>();
+    assert_eq!(write.mean.service, 0.0, "a write is in the buffer at once, or waits for a place in it");
+    assert!(write.mean.buffer > 0.0 && write.p999.collection + write.p999.erase + write.p999.buffer > 0.0, "{write:?}");
+    assert!(sum_of("erase_ns") > 0 && sum_of("retry_ns") == 0);
+}
+
+/// Old flash: reads that are tried again say so, and those of new flash do not.
+#[test]
+fn retries_have_a_part_of_their_own() {
+    let path = "page/nand:size=64M,pages-per-block=64,errors=on";
+    let retries = |age: &str| {
+        let age = Some(flashpath::run::Age::read(age).unwrap());
+        let options = RunOptions { fill: true, age, limit: Some(20_000), ..RunOptions::default() };
+        let logged = Logged::of(path, options, &|| {
+            let open = Box::new(|bytes| Ok(generator(&parse_term("uniform:reads=99%").unwrap(), bytes, 5).unwrap()));
+            Work::Blocks(BlockWork { name: "blocks".to_string(), has_times: false, open })
+        });
+        logged.check_times();
+        logged.sum("retry_ns")
+    };
+    assert_eq!(retries("years=0,cycles=0%"), 0);
+    assert!(retries("years=1,cycles=50%") > 0);
 }

@@ -146,7 +146,7 @@ impl<T: Translation<Timing: Timing<Moment = ()>>> Checked<T> {
             }
             _ => {
                 let content = Content::from_low_bits(random.below(4) as u8);
-                let origin = Cause::ALL[random.below(Cause::COUNT as u64) as usize];
+                let origin = Cause::ALL[random.below(Cause::ORIGINS as u64) as usize];
                 let provenance = Provenance { origin, content };
                 let write = PageWrite { page, provenance, stream: random.below(7) as u8, stamp: self.step };
                 self.asked = Some((page, Some(self.step)));

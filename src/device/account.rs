@@ -266,6 +266,12 @@ pub struct FlashAccount {
     pub erase_counts: Vec<u32>,
     /// The maximum number of erases of a block.
     pub endurance: u32,
+    /// Erases of each block before the drive was made.
+    pub worn_before: u32,
+    /// Blocks in which a program or an erase has failed; `None` if none fails.
+    pub bad_blocks: Option<u64>,
+    /// The blocks that the drive can still lose.
+    pub spare_blocks_left: Option<u64>,
     /// Bytes of all pages.
     pub raw_bytes: u64,
     /// The wear of its blocks by mode, if some have been in SLC mode.

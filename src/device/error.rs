@@ -51,6 +51,20 @@ pub enum DeviceError {
         /// The reason and a remedy.
         why: String,
     },
+    /// What it holds of a range cannot be read: the correction of errors has failed.
+    #[error(
+        "{station}: blocks {} to {} cannot be read: they have more wrong bits than can be corrected; write them again",
+        first.0,
+        first.0 + count - 1
+    )]
+    Uncorrectable {
+        /// The station.
+        station: &'static str,
+        /// The first block.
+        first: Lba,
+        /// The number of blocks.
+        count: u64,
+    },
     /// A station failed.
     #[error("{station}: {reason}")]
     Station {

@@ -16,10 +16,17 @@ pub enum Purpose {
     /// A request.
     #[default]
     Host,
-    /// To make room: garbage collection, folds, merges, wear levelling, segment cleaning, reclaim, and all erases.
+    /// To make room: garbage collection, folds, merges, wear levelling, segment cleaning, reclaim; to keep data readable:
+    /// refresh, scrub, bad blocks.
     Collection,
+    /// To erase a block.
+    Erase,
     /// To read or write the map of a translation layer.
     Mapping,
+    /// To empty a drive's write buffer, for whose places requests wait.
+    Buffer,
+    /// To read a page again whose bits could not be corrected.
+    Retry,
 }
 
 impl Purpose {
@@ -31,7 +38,10 @@ impl Purpose {
             | Cause::Merge
             | Cause::GarbageCollection
             | Cause::WearLevelling
-            | Cause::Fold => Purpose::Collection,
+            | Cause::Fold
+            | Cause::Refresh
+            | Cause::Scrub
+            | Cause::BadBlock => Purpose::Collection,
             Cause::Mapping => Purpose::Mapping,
             Cause::HostWrite
             | Cause::JournalCommit
@@ -60,8 +70,14 @@ pub struct Waits {
     pub channel_ns: u64,
     /// Waiting for a die or channel in use for collection; operations for collection.
     pub collection_ns: u64,
+    /// The same of erases.
+    pub erase_ns: u64,
     /// The same of the map of a translation layer.
     pub mapping_ns: u64,
+    /// Waiting for a place in a drive's write buffer: programs that empty it.
+    pub buffer_ns: u64,
+    /// Reads again of pages that could not be corrected.
+    pub retry_ns: u64,
     /// The device's work for the request itself: reading, programming, transfers.
     pub service_ns: u64,
     /// Outside of devices with a timing model: CPU time, memory, gates of the file system.
@@ -70,9 +86,19 @@ pub struct Waits {
 
 impl Waits {
     /// The parts in the order in which they pass, if they all do.
-    fn parts(&mut self) -> [&mut u64; 6] {
-        let Waits { die_ns, channel_ns, collection_ns, mapping_ns, service_ns, other_ns } = self;
-        [die_ns, channel_ns, collection_ns, mapping_ns, service_ns, other_ns]
+    fn parts(&mut self) -> [&mut u64; 9] {
+        let Waits {
+            die_ns,
+            channel_ns,
+            collection_ns,
+            erase_ns,
+            mapping_ns,
+            buffer_ns,
+            retry_ns,
+            service_ns,
+            other_ns,
+        } = self;
+        [die_ns, channel_ns, collection_ns, erase_ns, mapping_ns, buffer_ns, service_ns, retry_ns, other_ns]
     }
 
     /// The sum of all parts.
@@ -80,7 +106,8 @@ impl Waits {
         self.parts().into_iter().map(|part| *part).sum()
     }
 
-    pub(super) fn add(&mut self, mut other: Waits) {
+    /// Adds those of another time.
+    pub(crate) fn add(&mut self, mut other: Waits) {
         self.parts().into_iter().zip(other.parts()).for_each(|(sum, part)| *sum += *part);
     }
 
@@ -107,7 +134,11 @@ struct Operation {
 
 /// The operations of all devices of a path, as long as a request may have waited for them. All clones are one log.
 #[derive(Clone, Debug, Default)]
-pub struct WaitLog(Arc<Mutex<Recorded>>);
+pub struct WaitLog {
+    recorded: Arc<Mutex<Recorded>>,
+    /// True for a drive with a write buffer: what it programs for requests makes places in that.
+    is_of_buffer: bool,
+}
 
 #[derive(Debug, Default)]
 struct Recorded {
@@ -143,7 +174,17 @@ impl Recorded {
 
 impl WaitLog {
     fn recorded(&self) -> MutexGuard<'_, Recorded> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.recorded.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The same log, for a drive with a write buffer if there is one.
+    pub fn with_buffer(&self, is_of_buffer: bool) -> WaitLog {
+        WaitLog { is_of_buffer, ..self.clone() }
+    }
+
+    /// The purpose of a program that is made for this one.
+    pub fn purpose_of_program(&self, purpose: Purpose) -> Purpose {
+        if self.is_of_buffer && purpose == Purpose::Host { Purpose::Buffer } else { purpose }
     }
 
     /// The next operations are those of this thread, from 0.
@@ -189,11 +230,15 @@ impl WaitLog {
     pub fn record_of(&self, asker: u32, purpose: Purpose, (at, done): (Time, Time), waits: Waits) {
         let took = done.since_ns(at);
         debug_assert_eq!(waits.total_ns(), took, "{waits:?} are the whole time");
-        let waits = match purpose {
+        let mut of_purpose = match purpose {
             Purpose::Host => waits,
-            Purpose::Collection => Waits { collection_ns: took, ..Waits::default() },
-            Purpose::Mapping => Waits { mapping_ns: took, ..Waits::default() },
+            // What it waited for is told; the rest is its own.
+            Purpose::Buffer | Purpose::Retry => Waits { die_ns: 0, channel_ns: 0, service_ns: 0, ..waits },
+            Purpose::Collection | Purpose::Erase | Purpose::Mapping => Waits::default(),
         };
+        let rest = took - of_purpose.total_ns();
+        *part(&mut of_purpose, purpose, |waits| &mut waits.service_ns) += rest;
+        let waits = of_purpose;
         let mut recorded = self.recorded();
         recorded.operations.push(Operation { asker, at, done, waits });
         if recorded.operations.len() >= recorded.drop_at.clamp(LEAST_KEPT, MOST_KEPT) {
@@ -259,7 +304,7 @@ impl Holds {
             && let Some((_, purpose)) = holds.next()
         {
             let begin = holds.peek().map_or(from, |(end, _)| *end).clamp(from, left);
-            *part(&mut waits, *purpose, of_host) += left.since_ns(begin);
+            *part_of_hold(&mut waits, *purpose, of_host) += left.since_ns(begin);
             left = begin;
         }
         // What was forgotten.
@@ -268,11 +313,24 @@ impl Holds {
     }
 }
 
+/// The part of an operation of this purpose, of which a request's own have several.
 fn part(waits: &mut Waits, purpose: Purpose, of_host: fn(&mut Waits) -> &mut u64) -> &mut u64 {
     match purpose {
         Purpose::Host => of_host(waits),
         Purpose::Collection => &mut waits.collection_ns,
+        Purpose::Erase => &mut waits.erase_ns,
         Purpose::Mapping => &mut waits.mapping_ns,
+        Purpose::Buffer => &mut waits.buffer_ns,
+        Purpose::Retry => &mut waits.retry_ns,
+    }
+}
+
+/// The part of a wait for a resource that is held for this purpose. Retries and programs out of a buffer are other requests' use
+/// of it.
+pub(super) fn part_of_hold(waits: &mut Waits, purpose: Purpose, of_host: fn(&mut Waits) -> &mut u64) -> &mut u64 {
+    match purpose {
+        Purpose::Buffer | Purpose::Retry => of_host(waits),
+        purpose => part(waits, purpose, of_host),
     }
 }
 

@@ -3,7 +3,7 @@
 
 use super::number::{self, NONE};
 use super::row::{Better, Quantity, Row, make_row};
-use super::{LedgerRow, Percentiles, RunResult, WriteRequestsResult, translation_rows};
+use super::{LatencyParts, LedgerRow, PercentileParts, Percentiles, RunResult, WriteRequestsResult, translation_rows};
 use crate::units::{BLOCK_BYTES, format_size};
 
 /// A section of rows.
@@ -14,8 +14,14 @@ pub struct Section {
     pub rows: Vec<Row>,
 }
 
+/// The latencies of a class of requests.
+type OfClass = fn(&RunResult) -> Option<&Percentiles>;
+
 /// A number of a distribution.
 type Rank = fn(&Percentiles) -> u64;
+
+/// What the latency at a rank is made of.
+type Parts = fn(&PercentileParts) -> &LatencyParts;
 
 /// All sections, the key numbers first. Rows without a value on any path are omitted.
 pub fn sections(results: &[RunResult]) -> Vec<Section> {
@@ -47,16 +53,14 @@ pub fn sections(results: &[RunResult]) -> Vec<Section> {
         row("life used in SLC mode", Better::Neither, &|r| mode_used(r, 0)),
         row("life used in the mode of all bits", Better::Neither, &|r| mode_used(r, 1)),
         row("blocks worn out", Better::Lower, &|r| nonzero(r.wear.worn_out_blocks, counted)),
+        row("bad blocks", Better::Lower, &|r| r.wear.bad_blocks.and_then(counted)),
+        row("blocks left to spare", Better::Higher, &|r| r.wear.spare_blocks_left.and_then(counted)),
         row("pages read", judged, &|r| of_flash(r, r.flash.read_pages)),
     ];
-    let ranks: [(&str, Rank); 4] = [("p50", |p| p.p50), ("p99", |p| p.p99), ("p99.9", |p| p.p999), ("max", |p| p.max)];
-    let mut latencies = Vec::new();
-    for (name, of) in ranks {
-        latencies.push(row(&format!("write, {name}"), Better::Lower, &|r| latency(write_of(r), of)));
-    }
-    for (name, of) in ranks {
-        latencies.push(row(&format!("read, {name}"), Better::Lower, &|r| latency(read_of(r), of)));
-    }
+    let latencies = [("write", write_of as OfClass), ("read", read_of)]
+        .into_iter()
+        .flat_map(|class| latency_rows(results, class))
+        .collect();
     let speed = vec![
         throughput_row(results),
         row("simulated time", Better::Neither, &|r| r.seconds_simulated.map(|s| (number::seconds(s), s))),
@@ -83,6 +87,31 @@ pub fn sections(results: &[RunResult]) -> Vec<Section> {
     }
     sections.retain(|section| !section.rows.is_empty());
     sections
+}
+
+/// The rows of the latencies of a class and, where they are known, of their parts: `write, p99, of it erases`.
+fn latency_rows(results: &[RunResult], (class, of_class): (&str, OfClass)) -> Vec<Row> {
+    let ranks: [(&str, Rank, Parts); 4] = [
+        ("p50", |p| p.p50, |parts| &parts.p50),
+        ("p99", |p| p.p99, |parts| &parts.p99),
+        ("p99.9", |p| p.p999, |parts| &parts.p999),
+        ("max", |p| p.max, |parts| &parts.max),
+    ];
+    let mut rows = Vec::new();
+    for (name, of, parts_of) in ranks {
+        let quantity = |result: &RunResult| latency(of_class(result), of);
+        rows.push(make_row(results, format!("{class}, {name}"), Better::Lower, &quantity));
+        for (at, (part, _)) in LatencyParts::default().named().into_iter().enumerate() {
+            let quantity = |result: &RunResult| {
+                let parts = parts_of(of_class(result)?.parts.as_ref()?).named();
+                let (ns, all) = (parts[at].1, parts.iter().map(|(_, ns)| ns).sum::<f64>());
+                let text = || format!("{} ({})", number::latency(ns.round() as u64), number::percent(ns / all));
+                (ns >= 0.5).then(|| (text(), ns))
+            };
+            rows.push(make_row(results, format!("{class}, {name}, of it {part}"), Better::Neither, &quantity));
+        }
+    }
+    rows
 }
 
 /// The rows of a file system's write requests, to each station that gets any.
@@ -276,6 +305,9 @@ pub fn verb(cause: &str) -> String {
         "merge" => "merged",
         "garbage-collection" => "copied",
         "wear-levelling" => "levelled",
+        "refresh" => "refreshed",
+        "scrub" => "scrubbed",
+        "bad-block" => "moved from bad blocks:",
         "mapping" => "updated",
         "fold" => "folded",
         other => other,

@@ -15,11 +15,13 @@ const WEAR_BINS: u64 = 64;
 
 /// Latencies of requests, in constant space (360 KiB).
 ///
-/// Percentiles are upper bounds. The mean, the maximum and the count are exact.
+/// Percentiles are upper bounds. The mean, its standard deviation, the extremes and the count are exact.
 #[derive(Debug, Clone)]
 pub struct LatencyHistogram {
     counts: Histogram<u64>,
     sum_ns: u128,
+    sum_of_squares: u128,
+    min_ns: u64,
     max_ns: u64,
 }
 
@@ -33,7 +35,7 @@ impl LatencyHistogram {
     /// An empty histogram.
     pub fn new() -> Self {
         let counts = Histogram::new_with_bounds(1, LARGEST_NS, SIGNIFICANT_DIGITS).expect("these bounds are valid");
-        LatencyHistogram { counts, sum_ns: 0, max_ns: 0 }
+        LatencyHistogram { counts, sum_ns: 0, sum_of_squares: 0, min_ns: u64::MAX, max_ns: 0 }
     }
 
     /// Counts one request that took `latency_ns`.
@@ -41,6 +43,9 @@ impl LatencyHistogram {
     pub fn record(&mut self, latency_ns: u64) {
         self.counts.saturating_record(latency_ns);
         self.sum_ns += u128::from(latency_ns);
+        let square = u128::from(latency_ns) * u128::from(latency_ns);
+        self.sum_of_squares = self.sum_of_squares.saturating_add(square);
+        self.min_ns = self.min_ns.min(latency_ns);
         self.max_ns = self.max_ns.max(latency_ns);
     }
 
@@ -48,6 +53,8 @@ impl LatencyHistogram {
     pub fn merge(&mut self, other: &LatencyHistogram) {
         self.counts.add(&other.counts).expect("all have the same bounds");
         self.sum_ns += other.sum_ns;
+        self.sum_of_squares = self.sum_of_squares.saturating_add(other.sum_of_squares);
+        self.min_ns = self.min_ns.min(other.min_ns);
         self.max_ns = self.max_ns.max(other.max_ns);
     }
 
@@ -60,14 +67,18 @@ impl LatencyHistogram {
     pub fn percentiles(&self) -> Option<Percentiles> {
         let count = self.count();
         let at = |quantile| self.counts.value_at_quantile(quantile).min(self.max_ns);
+        let mean = self.sum_ns as f64 / count as f64;
         (count > 0).then(|| Percentiles {
+            min: self.min_ns,
             p50: at(0.50),
             p99: at(0.99),
             p999: at(0.999),
             max: self.max_ns,
-            mean: self.sum_ns as f64 / count as f64,
+            mean,
+            stddev: (self.sum_of_squares as f64 / count as f64 - mean * mean).max(0.0).sqrt(),
             count,
             cumulative: self.cumulative(),
+            parts: None,
         })
     }
 

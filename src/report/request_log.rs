@@ -29,6 +29,9 @@ const SCHEMA: &str = "message requests {
     OPTIONAL INT64 mapping_ns (INTEGER(64,false));
     OPTIONAL INT64 service_ns (INTEGER(64,false));
     OPTIONAL INT64 other_ns (INTEGER(64,false));
+    OPTIONAL INT64 erase_ns (INTEGER(64,false));
+    OPTIONAL INT64 buffer_ns (INTEGER(64,false));
+    OPTIONAL INT64 retry_ns (INTEGER(64,false));
 }";
 
 /// Rows of a group: enough for effective dictionaries and deltas, few enough for memory (20 MB).
@@ -66,8 +69,14 @@ pub struct LogTime {
     pub channel_wait: u64,
     /// Waiting for collection, or doing it.
     pub collection: u64,
+    /// Waiting for an erase, or doing it.
+    pub erase: u64,
     /// Waiting for the map of a translation layer.
     pub mapping: u64,
+    /// Waiting for a place in a drive's write buffer.
+    pub buffer: u64,
+    /// Reading again what could not be corrected.
+    pub retry: u64,
     /// The device's work for the request itself.
     pub service: u64,
     /// Outside of the devices.
@@ -166,6 +175,9 @@ fn write_group(file: &mut SerializedFileWriter<BufWriter<File>>, rows: &[LogRow]
         |time: &LogTime| time.mapping,
         |time: &LogTime| time.service,
         |time: &LogTime| time.other,
+        |time: &LogTime| time.erase,
+        |time: &LogTime| time.buffer,
+        |time: &LogTime| time.retry,
     ] {
         write_time(&mut group, rows, part)?;
     }
@@ -211,13 +223,16 @@ mod tests {
     fn row(number: u64) -> LogRow {
         let time = LogTime {
             issued: number,
-            done: number + 21,
+            done: number + 45,
             die_wait: 1,
             channel_wait: 2,
             collection: 3,
             mapping: 4,
             service: 5,
             other: 6,
+            erase: 7,
+            buffer: 8,
+            retry: 9,
         };
         LogRow {
             thread: 2,
@@ -254,9 +269,9 @@ mod tests {
         let rows: Vec<String> = file.get_row_iter(None).unwrap().map(|row| row.unwrap().to_string()).collect();
         assert_eq!(
             rows[7],
-            "{issued_ns: 7, done_ns: 28, thread: 2, action: \"write\", file: null, offset_bytes: 28672, length_bytes: 4096, \
+            "{issued_ns: 7, done_ns: 52, thread: 2, action: \"write\", file: null, offset_bytes: 28672, length_bytes: 4096, \
              content: \"journal\", die_wait_ns: 1, channel_wait_ns: 2, collection_ns: 3, mapping_ns: 4, service_ns: 5, \
-             other_ns: 6}"
+             other_ns: 6, erase_ns: 7, buffer_ns: 8, retry_ns: 9}"
         );
         assert!(rows.last().unwrap().starts_with("{issued_ns: null, done_ns: null, thread: 2, action: \"sync\""));
     }

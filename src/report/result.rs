@@ -331,6 +331,10 @@ pub struct Wear {
     pub endurance: u32,
     /// Blocks retired at their endurance.
     pub worn_out_blocks: u64,
+    /// Blocks in which a program or an erase has failed; `None` if none can.
+    pub bad_blocks: Option<u64>,
+    /// Blocks that the drive, of several the first, can still lose before it is read-only.
+    pub spare_blocks_left: Option<u64>,
     /// TiB of host writes until the flash is worn out, with even wear and this run's write amplification; `None` if the
     /// run erased nothing.
     pub lifetime_host_tib: Option<f64>,
@@ -437,6 +441,15 @@ impl Latencies {
         Latencies { read: classes.remove("read"), write: classes.remove("write"), others: classes }
     }
 
+    /// The latencies of a class, if there are any.
+    pub(crate) fn class_mut(&mut self, class: &str) -> Option<&mut Percentiles> {
+        match class {
+            "read" => self.read.as_mut(),
+            "write" => self.write.as_mut(),
+            other => self.others.get_mut(other),
+        }
+    }
+
     /// Each class and its latencies, sorted by class.
     pub(super) fn classes(&self) -> BTreeMap<&'static str, &Percentiles> {
         let read_and_write = [("read", &self.read), ("write", &self.write)];
@@ -448,6 +461,8 @@ impl Latencies {
 /// A distribution of latencies in nanoseconds.
 #[derive(Debug, Clone, Serialize)]
 pub struct Percentiles {
+    /// The shortest.
+    pub min: u64,
     /// The median.
     pub p50: u64,
     /// 99 of 100 are at most this.
@@ -458,10 +473,72 @@ pub struct Percentiles {
     pub max: u64,
     /// The mean.
     pub mean: f64,
+    /// The standard deviation.
+    pub stddev: f64,
     /// The number of requests.
     pub count: u64,
     /// The cumulative distribution: (nanoseconds, share of the requests with at most this latency), ascending.
     pub cumulative: Vec<(u64, f64)>,
+    /// What they are made of; absent unless it was asked for (`--waits`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parts: Option<Box<PercentileParts>>,
+}
+
+/// What the latencies at each percentile are made of, in nanoseconds: the means over the requests whose latency differs from the
+/// percentile by a 64th at most.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct PercentileParts {
+    /// Of the median.
+    pub p50: LatencyParts,
+    /// Of the latency that 99 of 100 do not exceed.
+    pub p99: LatencyParts,
+    /// Of the latency that 999 of 1,000 do not exceed.
+    pub p999: LatencyParts,
+    /// Of the longest.
+    pub max: LatencyParts,
+    /// The means over all requests.
+    pub mean: LatencyParts,
+}
+
+/// The parts of a latency, in nanoseconds. They are those of the log of requests.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct LatencyParts {
+    /// Waiting for a die (a plane) that other requests used.
+    pub die_wait: f64,
+    /// Waiting for a channel that other requests used.
+    pub channel_wait: f64,
+    /// Waiting for a die or channel in use for collection; operations for collection.
+    pub collection: f64,
+    /// The same of erases.
+    pub erase: f64,
+    /// The same of the map of a translation layer.
+    pub mapping: f64,
+    /// Waiting for a place in a drive's write buffer.
+    pub buffer: f64,
+    /// Reading again what could not be corrected.
+    pub retry: f64,
+    /// The device's work for the request itself.
+    pub service: f64,
+    /// Outside of devices with a timing model.
+    pub other: f64,
+}
+
+impl LatencyParts {
+    /// Each part with its name, those that are zero too.
+    pub fn named(&self) -> [(&'static str, f64); 9] {
+        let LatencyParts { die_wait, channel_wait, collection, erase, mapping, buffer, retry, service, other } = *self;
+        [
+            ("waiting for dies", die_wait),
+            ("waiting for channels", channel_wait),
+            ("collection", collection),
+            ("erases", erase),
+            ("the map", mapping),
+            ("the write buffer", buffer),
+            ("retries", retry),
+            ("service", service),
+            ("outside of devices", other),
+        ]
+    }
 }
 
 /// A part of the run.

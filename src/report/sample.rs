@@ -166,6 +166,8 @@ fn run(path: &str, seed: u64, stations: &[Station], latency_scale: Option<f64>) 
             erase_count_max: erases.iter().copied().max().unwrap_or(0),
             endurance: 3_000,
             worn_out_blocks: 0,
+            bad_blocks: None,
+            spare_blocks_left: None,
             lifetime_host_tib: Some(184.5 / total),
             lifetime_host_tib_first_block: Some(141.2 / total),
             lifetime_application_tib: None,

@@ -281,7 +281,10 @@ fn pages_of_a_block(flashes: &[&FlashAccount], page_bytes: u64) -> u64 {
 fn wear(root: &Account, amplification: Option<f64>) -> Wear {
     let flashes = flashes(&nodes(root));
     let host = (root.received.total() * unit_bytes(root)) as f64;
-    let counts: Vec<u32> = flashes.iter().flat_map(|flash| flash.erase_counts.iter().copied()).collect();
+    let since_new = |flash: &&FlashAccount| -> Vec<u32> {
+        flash.erase_counts.iter().map(|count| count + flash.worn_before).collect()
+    };
+    let counts: Vec<u32> = flashes.iter().flat_map(since_new).collect();
     let tib = (1u64 << 40) as f64;
     let of_all = flashes.iter().filter(|flash| flash.programmed_pages > 0).map(|flash| {
         let programmed = (flash.programmed_pages * flash.page_bytes) as f64;
@@ -316,6 +319,8 @@ fn wear(root: &Account, amplification: Option<f64>) -> Wear {
         erase_count_max: counts.iter().copied().max().unwrap_or(0),
         endurance: flashes.iter().map(|flash| flash.endurance).min().unwrap_or(0),
         worn_out_blocks: flashes.iter().map(|flash| worn_out_blocks(flash)).sum(),
+        bad_blocks: flashes.iter().filter_map(|flash| flash.bad_blocks).reduce(|sum, more| sum + more),
+        spare_blocks_left: flashes.iter().filter_map(|flash| flash.spare_blocks_left).min(),
         lifetime_host_tib: even.filter(|_| host > 0.0),
         lifetime_host_tib_first_block: uneven.filter(|_| host > 0.0),
         lifetime_application_tib: None,
@@ -348,7 +353,10 @@ pub fn lifetime_tib(since: &Account, bytes: u64, host_tib: f64) -> Option<f64> {
 fn worn_out_blocks(flash: &FlashAccount) -> u64 {
     match &flash.by_mode {
         Some(modes) => modes.worn_out,
-        None => flash.erase_counts.iter().filter(|&&count| count >= flash.endurance).count() as u64,
+        None => {
+            let is_worn_out = |count: &&u32| **count + flash.worn_before >= flash.endurance;
+            flash.erase_counts.iter().filter(is_worn_out).count() as u64
+        }
     }
 }
 

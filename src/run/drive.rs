@@ -2,9 +2,9 @@
 
 use super::EngineRun;
 use super::backend::DriveBackend;
-use super::logging::Logging;
 use super::outcome::Outcome;
 use crate::device::conv::{self, ConvSettings};
+use crate::device::nand::errors::Age;
 use crate::device::nand::{self, Geometry, Nand, NandSettings, Reserving, Scheduled, Timing, Untimed};
 use crate::device::station::{DeviceSettings, OpenOptions, Payload, StationError, Storage};
 use crate::device::{BlockDevice, DeviceError, Medium};
@@ -24,6 +24,9 @@ pub(super) trait AnyLayer: Debug + Any + Send + Sync {
     /// The pages of its write buffer.
     fn buffered_pages(&self) -> u64;
 
+    /// Why it cannot serve on flash whose reads and blocks fail, and what can.
+    fn refuses_errors(&self) -> Option<(&'static str, &'static str)>;
+
     /// A new drive with its first `blocks` blocks; as one `medium` of several, if that has a name.
     fn device(&self, flash: &NandSettings, opening: &OpenOptions, offered: Offered) -> Box<dyn BlockDevice>;
 
@@ -40,9 +43,26 @@ pub(super) struct Offered {
     pub medium: Option<&'static str>,
 }
 
-/// Erased flash, with one kind of timing.
-fn erased<T: Timing>(settings: &NandSettings, keeps_versions: bool, timing: T) -> Nand<T> {
-    Nand::new(settings.geometry, settings.endurance, keeps_versions, timing).with_cells(settings.cells.as_ref())
+/// New flash: its errors, and all else but the timing.
+#[derive(Clone, Copy)]
+struct NewFlash<'a> {
+    settings: &'a NandSettings,
+    keeps_versions: bool,
+    age: Option<&'a Age>,
+    seed: u64,
+}
+
+impl NewFlash<'_> {
+    /// Erased flash, with one kind of timing.
+    fn with<T: Timing>(self, timing: T) -> Nand<T> {
+        let NewFlash { settings, keeps_versions, age, seed } = self;
+        let flash = Nand::new(settings.geometry, settings.endurance, keeps_versions, timing)
+            .with_cells(settings.cells.as_ref());
+        match &settings.errors {
+            None => flash,
+            Some(errors) => flash.with_errors(errors, age, seed),
+        }
+    }
 }
 
 impl<L: FlashLayer> AnyLayer for L {
@@ -56,6 +76,10 @@ impl<L: FlashLayer> AnyLayer for L {
 
     fn buffered_pages(&self) -> u64 {
         self.buffer().map_or(0, |buffer| buffer.pages.into())
+    }
+
+    fn refuses_errors(&self) -> Option<(&'static str, &'static str)> {
+        FlashLayer::refuses_errors(self)
     }
 
     fn device(&self, flash: &NandSettings, opening: &OpenOptions, offered: Offered) -> Box<dyn BlockDevice> {
@@ -82,30 +106,32 @@ impl<L: FlashLayer> AnyLayer for L {
                 None => drive,
             })
         }
+        let new = NewFlash { settings: flash, keeps_versions: false, age: None, seed: opening.seed };
         match flash.latencies {
-            None => boxed(self, erased(flash, false, Untimed), opening, offered),
+            None => boxed(self, new.with(Untimed), opening, offered),
             Some(latencies) => {
-                let timing =
-                    Reserving::new(flash.geometry, latencies, opening.wait_log).with_cells(flash.cells.as_ref());
-                boxed(self, erased(flash, false, timing), opening, offered)
+                let log = opening.wait_log.map(|log| log.with_buffer(self.buffer().is_some()));
+                let timing = Reserving::new(flash.geometry, latencies, log.as_ref()).with_cells(flash.cells.as_ref());
+                boxed(self, new.with(timing), opening, offered)
             }
         }
     }
 
     fn run(&self, flash: &NandSettings, keeps_versions: bool, run: EngineRun<'_>) -> Outcome {
         let seed = run.seed;
-        let log = run.options.log.as_ref().map(Logging::waits);
+        let log = run.options.log.as_ref().map(|log| log.waits().with_buffer(self.buffer().is_some()));
+        let new = NewFlash { settings: flash, keeps_versions, age: run.options.age.as_ref(), seed };
         match (flash.latencies, self.buffer()) {
-            (None, None) => run.run(DriveBackend::new(self.on(erased(flash, keeps_versions, Untimed), seed))),
+            (None, None) => run.run(DriveBackend::new(self.on(new.with(Untimed), seed))),
             (None, Some(buffer)) => {
-                let layer = self.on(erased(flash, keeps_versions, Untimed), seed);
+                let layer = self.on(new.with(Untimed), seed);
                 run.run(DriveBackend::new(Buffered::new(layer, buffer)))
             }
             (Some(latencies), buffer) => {
-                let timing = Scheduled::new(flash.geometry, latencies, log)
+                let timing = Scheduled::new(flash.geometry, latencies, log.as_ref())
                     .with_suspension(flash.suspension)
                     .with_cells(flash.cells.as_ref());
-                let layer = self.on(erased(flash, keeps_versions, timing), seed);
+                let layer = self.on(new.with(timing), seed);
                 match buffer {
                     None => run.run(DriveBackend::new(layer)),
                     Some(buffer) => run.run(DriveBackend::new(Buffered::new(layer, buffer))),
@@ -174,8 +200,17 @@ const MOST_RESERVED: u64 = 64 << 30;
 
 impl DriveSettings {
     /// Parses the term of a translation layer for this flash.
-    pub(super) fn read(read: ReadLayer, layer: &Term, nand: NandSettings) -> Result<DriveSettings, ExpressionError> {
-        Ok(DriveSettings { layer: read(layer, &nand.geometry)?, nand })
+    pub(super) fn read(
+        read: ReadLayer,
+        term: &Term,
+        nand: NandSettings,
+        of_flash: &Term,
+    ) -> Result<DriveSettings, ExpressionError> {
+        let layer = read(term, &nand.geometry)?;
+        match layer.refuses_errors().filter(|_| nand.errors.is_some()) {
+            Some(reason) => Err(NandSettings::errors_refused(&term.name.text, reason, of_flash)),
+            None => Ok(DriveSettings { layer, nand }),
+        }
     }
 
     /// A translation layer with its defaults, on the smallest flash with these options that lets it export `bytes`:
@@ -184,8 +219,8 @@ impl DriveSettings {
         let step = (bytes / 256).max(1 << 20);
         let mut size = bytes + step;
         loop {
-            let nand = NandSettings::read(&parse_term(&format!("nand:{flash},size={size}"))?)?;
-            match DriveSettings::read(read, layer, nand) {
+            let of_flash = parse_term(&format!("nand:{flash},size={size}"))?;
+            match DriveSettings::read(read, layer, NandSettings::read(&of_flash)?, &of_flash) {
                 Ok(drive) if drive.exported_bytes() >= bytes => return Ok(drive),
                 Err(error) if size > 4 * bytes + MOST_RESERVED => return Err(error),
                 _ => size += step,

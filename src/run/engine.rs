@@ -7,6 +7,7 @@ use super::logging::Logging;
 use super::pace::{Flights, Pace};
 use super::windows::{Asked, Windows};
 use crate::device::Account;
+use crate::device::nand::errors::Age;
 use crate::expression::Amount;
 use crate::label::Content;
 use crate::report::{LatencyHistogram, LogRow};
@@ -60,6 +61,8 @@ pub struct Options {
     pub precondition: Option<Amount>,
     /// True to check that every read returns the newest write, and to read back everything at the end.
     pub verify: bool,
+    /// The age of the drive, whose flash has errors.
+    pub age: Option<Age>,
     /// The log of the counted requests, if there is one.
     pub log: Option<Logging>,
     /// The length of windows at recorded times, in nanoseconds; `None`: of equal host writes.
@@ -69,8 +72,8 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Options {
         let replay = Replay::Closed { depth: 32 };
-        let (limit, precondition, log, window_ns) = (None, None, None, None);
-        Options { seed: 1, replay, limit, fill: false, precondition, verify: false, log, window_ns }
+        let (limit, precondition, age, log, window_ns) = (None, None, None, None, None);
+        Options { seed: 1, replay, limit, fill: false, precondition, verify: false, age, log, window_ns }
     }
 }
 
@@ -85,6 +88,7 @@ impl Options {
         arguments.extend(self.fill.then(|| "--fill".to_string()));
         arguments.extend(self.precondition.map(|amount| format!("--precondition {amount}")));
         arguments.extend(self.verify.then(|| "--verify".to_string()));
+        arguments.extend(self.age.as_ref().map(|age| format!("--age {}", age.text)));
         arguments.extend(self.window_ns.map(|window_ns| format!("--window {window_ns}ns")));
         arguments
     }
@@ -133,6 +137,8 @@ pub(super) struct Served {
     pub written_blocks: u64,
     pub discarded_blocks: u64,
     pub written: Written,
+    /// Requests that ended with an error to the host.
+    pub failed_requests: u64,
 }
 
 /// The requests that were issued later than recorded, since too many were in flight.
@@ -239,6 +245,7 @@ impl<T: Backend> Run<T> {
             }
         }
         self.land_all()?;
+        self.backend.rest(options.age.as_ref().map_or(0, Age::rest_ns));
         self.begin_counting(options);
         let requests = options.limit.unwrap_or(u64::MAX);
         let goal = Goal { phase: "running", requests, written_blocks: u64::MAX };
@@ -387,11 +394,14 @@ impl<T: Backend> Run<T> {
             Action::Write => {
                 let stamp = self.stamp();
                 let units = self.units(range);
+                let write = HostWrite { content: operation.content, stream: operation.stream, stamp };
+                let done = match self.backend.write(range, write, moment) {
+                    Ok(done) => done,
+                    Err(error) => return self.fail_write(error, operation, stamp, (at, moment)),
+                };
                 if !self.newest.is_empty() {
                     units.clone().for_each(|unit| self.record_stamp(unit, stamp));
                 }
-                let write = HostWrite { content: operation.content, stream: operation.stream, stamp };
-                let done = self.backend.write(range, write, moment)?;
                 let written = &mut self.served.written[operation.content as usize];
                 *written = (written.0 + blocks, written.1 + (units.end - units.start));
                 self.served.written_blocks += blocks;
@@ -399,7 +409,10 @@ impl<T: Backend> Run<T> {
             }
             Action::Read => {
                 self.served.read_blocks += blocks;
-                self.read(range, moment)?
+                match self.read(range, moment) {
+                    Ok(done) => done,
+                    Err(error) => self.fail_read(error, moment)?,
+                }
             }
             Action::Discard => {
                 self.served.discarded_blocks += blocks;
@@ -421,6 +434,48 @@ impl<T: Backend> Run<T> {
         }
         if self.served.written_blocks >= self.windows.next() {
             self.mark_window();
+        }
+        Ok(())
+    }
+
+    /// A read has failed. If that is an error to the host, it ends when the drive has given it up; else the run has failed.
+    #[cold]
+    #[inline(never)]
+    fn fail_read(&mut self, error: RunError, at: T::Moment) -> Result<T::Moment, RunError> {
+        match error.unreadable_unit() {
+            Some(_) => {
+                self.served.failed_requests += 1;
+                Ok(self.backend.failed_read(at))
+            }
+            None => Err(error),
+        }
+    }
+
+    /// A write has failed, as [`Run::fail_read`], since a unit that it covers in part could not be read. Those before it are
+    /// written, and count.
+    #[cold]
+    #[inline(never)]
+    fn fail_write(
+        &mut self,
+        error: RunError,
+        operation: &Operation,
+        stamp: u32,
+        (at, moment): (Time, T::Moment),
+    ) -> Result<(), RunError> {
+        let unit = error.unreadable_unit();
+        let done = self.fail_read(error, moment)?;
+        let &Operation { offset_bytes: offset, length_bytes: length, content, .. } = operation;
+        let units = self.units((offset, length));
+        let end = unit.unwrap_or(units.start).clamp(units.start, units.end);
+        (units.start..end).for_each(|unit| self.record_stamp(unit, stamp));
+        let end_bytes = (end << self.unit_bits).max(offset);
+        let blocks = end_bytes.div_ceil(BLOCK_BYTES) - offset / BLOCK_BYTES;
+        let blocks = if end == units.start { 0 } else { blocks };
+        let written = &mut self.served.written[content as usize];
+        *written = (written.0 + blocks, written.1 + (end - units.start));
+        self.served.written_blocks += blocks;
+        if self.backend.is_timed() {
+            self.fly(operation, at, done);
         }
         Ok(())
     }
@@ -656,12 +711,28 @@ impl<T: Backend> Run<T> {
         warning.into_iter().chain(self.over_time.as_ref().and_then(|windows| windows.joined_warning())).collect()
     }
 
+    /// The warning that requests failed, if some did.
+    pub fn failed_warning(&self) -> Option<String> {
+        let Served { failed_requests, requests, .. } = self.served;
+        (failed_requests > 0).then(|| {
+            format!(
+                "{failed_requests} of {requests} requests ended with an error to the host: they read pages that could not be corrected; \
+                 take a stronger ecc, more retries (retry=), or refresh="
+            )
+        })
+    }
+
     /// Reads every unit, and compares it with the newest write. Not counted.
     pub fn read_back(&mut self) -> Result<(), RunError> {
         let mut at = self.end;
         for unit in 0..self.newest.len() as u64 {
             let moment = self.backend.issue(at);
-            let done = self.read((unit << self.unit_bits, 1 << self.unit_bits), moment)?;
+            let done = match self.read((unit << self.unit_bits, 1 << self.unit_bits), moment) {
+                Ok(done) => done,
+                // The host knows that it is lost.
+                Err(error) if error.unreadable_unit().is_some() => self.backend.failed_read(moment),
+                Err(error) => return Err(error),
+            };
             if self.backend.is_timed() {
                 self.backend.watch(unit, done);
                 at = self.backend.next_done(NEVER).map_or(at, |(_, done)| done);

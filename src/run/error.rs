@@ -24,6 +24,15 @@ pub enum RunError {
 }
 
 impl RunError {
+    /// The first unit that could not be read, if that is why a request failed: the run goes on.
+    pub(super) fn unreadable_unit(&self) -> Option<u64> {
+        match self {
+            RunError::Run(RunFault::Translation(TranslationError::Uncorrectable { page })) => Some((*page).into()),
+            RunError::Run(RunFault::Device(DeviceError::Uncorrectable { first, .. })) => Some(first.0),
+            _ => None,
+        }
+    }
+
     /// True if the command line or an input is invalid.
     pub fn is_input(&self) -> bool {
         matches!(self, RunError::Input(_))

@@ -3,7 +3,10 @@
 use super::engine::Replay;
 use super::error::{InputFault, RunError};
 use super::files::Part;
+use super::logging::Logging;
+use super::path::Path;
 use super::work::{Job, Place, RunOptions, Work};
+use crate::device::nand::errors::Age;
 
 /// The kinds of work, as bits of a set.
 const BLOCKS: u8 = 1;
@@ -32,7 +35,7 @@ struct Rule {
 
 const LEAVE_OUT: &str = "leave it out";
 
-const RULES: [Rule; 15] = [
+const RULES: [Rule; 17] = [
     rule("--size", |given| given.file.bytes.is_some(), BLOCKS, VOLUME | KERNEL | DIRECTORY)
         .instead("set the size by an option of the workload, such as files="),
     rule("--utilization", |given| given.file.utilization.is_some(), BLOCKS, VOLUME),
@@ -44,6 +47,7 @@ const RULES: [Rule; 15] = [
         .instead("leave it out: a file workload creates its files itself"),
     rule("--precondition", |given| given.precondition.is_some(), BLOCKS | FILES, DEVICE | VOLUME),
     rule("--verify", |given| given.verify, BLOCKS, DEVICE | VOLUME),
+    rule("--age", |given| given.age.is_some(), BLOCKS, DEVICE | VOLUME),
     rule("--limit", |given| given.limit.is_some(), BLOCKS | FILES, DEVICE | VOLUME | KERNEL | DIRECTORY | PROCESS),
     rule("--cpu", |given| given.cpu.is_some(), FILES, VOLUME),
     rule(
@@ -52,7 +56,8 @@ const RULES: [Rule; 15] = [
         BLOCKS | FILES | PROGRAM,
         VOLUME | KERNEL | PROCESS,
     ),
-    rule("--log", |given| given.log.is_some(), BLOCKS | FILES, DEVICE | VOLUME),
+    rule("--log", |given| given.log.as_ref().is_some_and(Logging::has_rows), BLOCKS | FILES, DEVICE | VOLUME),
+    rule("--waits", |given| given.log.as_ref().is_some_and(Logging::has_waits), BLOCKS | FILES, DEVICE | VOLUME),
     rule("--window", |given| given.window_ns.is_some(), BLOCKS, DEVICE | VOLUME),
     rule("--rate", |given| given.rate_per_day.is_some(), BLOCKS | FILES | PROGRAM, DEVICE | VOLUME | KERNEL),
     rule("--only", |given| given.part != Part::Whole, FILES, DIRECTORY),
@@ -79,6 +84,9 @@ pub(super) fn check(job: &Job<'_>) -> Result<(), RunError> {
             return Err(not_in_the_place(rule, job));
         }
     }
+    if let (Some(age), Place::Path(path)) = (&job.options.age, job.place) {
+        check_age(age, path, &job.options)?;
+    }
     if job.options.part == Part::Setup && job.options.limit.is_some() {
         let what = "--limit has no meaning with --only setup: it limits the counted operations".to_string();
         return Err(refused(what, "leave --limit out, or use it with --only counted"));
@@ -98,6 +106,24 @@ pub(super) fn check(job: &Job<'_>) -> Result<(), RunError> {
         }
         _ => Ok(()),
     }
+}
+
+/// Checks that something in the path ages.
+fn check_age(age: &Age, path: &Path, options: &RunOptions) -> Result<(), RunError> {
+    let is_alone = path.volume_settings().is_none() && path.kernel().is_none();
+    let Some(drive) = path.drive().filter(|_| is_alone) else {
+        let what = format!("--age is of a translation layer on flash, and {} is none", path.text);
+        return Err(refused(what, "run on page/nand:errors=on alone, or leave it out"));
+    };
+    if drive.nand.errors.is_none() {
+        let what = format!("--age has no effect on {}: its flash has no errors", path.text);
+        return Err(refused(what, "add errors=on to nand, or leave it out"));
+    }
+    if age.years > 0.0 && !options.fill && options.precondition.is_none() {
+        let what = format!("--age {} lets nothing grow old: nothing is written before the count", age.text);
+        return Err(refused(what, "add --fill or --precondition, or leave years out"));
+    }
+    Ok(())
 }
 
 fn kind_of_work(work: &Work<'_>) -> u8 {

@@ -71,6 +71,9 @@ pub fn run(job: Job<'_>, machine: &dyn Machine, watch: &mut dyn FnMut(&Progress)
         },
     };
     outcome.result.seconds_wall = (machine.now_ns() - began) as f64 / 1e9;
+    if let Some(log) = &options.log {
+        log.tell_waits(&mut outcome.result);
+    }
     outcome.result.options.extend(options.max_request_argument());
     if let Some(bytes_per_day) = options.rate_per_day {
         outcome.result.wear.rate = Some(lifetime::at_rate(&outcome.result, bytes_per_day));

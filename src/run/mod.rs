@@ -20,6 +20,7 @@
 //! | `backend` | the backends of the engine |
 //! | `blocks` | splits ranges of bytes into blocks |
 //! | `logging` | the log of requests: a row for each, with its waits |
+//! | `latency_waits` | what the latencies at each percentile are made of |
 //! | `pace`, `steady` | issue times; the steady state of a run |
 //! | `windows`, `window_latency` | windows of a run, and their latencies |
 //! | `outcome` | the outcome of a run: the only place that makes results |
@@ -33,6 +34,7 @@
 //! | `memory` | the memory that a run takes, estimated |
 //! | `machine` | what a run needs of this machine: a clock, and mounts |
 //! | `in_directory`, `on_kernel` | a run in a directory; in a file system of the kernel |
+//! | `plausible` | warnings of a path and a workload that do not go together |
 //! | `in_files` | the outcome of a run in the files of a file system |
 //! | `threads` | the threads of a simulated run: coroutines, and which goes next |
 //! | `files`, `disk_file` | file workloads; a block workload in a file |
@@ -56,6 +58,7 @@ mod in_process;
 mod in_volume;
 mod job;
 mod labelling;
+mod latency_waits;
 mod lifetime;
 mod logging;
 mod machine;
@@ -66,6 +69,7 @@ mod open;
 mod outcome;
 mod pace;
 mod path;
+mod plausible;
 mod requests;
 pub mod shared;
 mod stations;
@@ -78,6 +82,7 @@ mod window_latency;
 mod windows;
 mod work;
 
+pub use crate::device::nand::errors::Age;
 pub use crate::device::station::Payload;
 pub use disk_file::{DISK_FILE, DiskFile};
 pub use drive::DriveSettings;

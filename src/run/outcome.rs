@@ -5,6 +5,7 @@ use super::backend::Backend;
 use super::engine::{Options, Run, Served};
 use super::error::{RunError, RunFault};
 use super::lifetime;
+use super::plausible;
 use super::steady::steady_from;
 use super::windows::WindowsReport;
 use crate::device::Account;
@@ -84,6 +85,7 @@ impl Outcome {
         let below = since.as_ref().zip(accounts.map(|(_, after)| after));
         let mut parts = accounted(below, measured.exported_bytes, measured.written.as_ref(), amplification);
         warnings.extend(parts.warnings);
+        warnings.extend(since.iter().flat_map(plausible::warnings));
         let is_unworn = parts.flash.blocks > 0 && parts.flash.erased_blocks == 0;
         let steady = steady.filter(|_| !is_unworn);
         if is_unworn {
@@ -204,7 +206,7 @@ fn measured<B: Backend>(
         windows: run.over_time.as_deref().unwrap_or(&run.windows).report(run.start, is_timed),
         is_of_engine: true,
         steady,
-        warnings: workload.warnings().into_iter().chain(run.late_warnings()).collect(),
+        warnings: workload.warnings().into_iter().chain(run.late_warnings()).chain(run.failed_warning()).collect(),
         options: options.arguments(),
         files: None,
         cpu: run.backend.cpu(),

@@ -122,7 +122,7 @@ struct OpenStation<'s> {
 
 /// A parsed station with all those below it.
 enum Part {
-    Flash(NandSettings),
+    Flash(Box<NandSettings>, Term),
     Device(DeviceNode),
     Files(FileSystemSettings, Vec<DeviceNode>),
 }
@@ -242,7 +242,7 @@ impl<'s> Tree<'s> {
         match self.read_station(top)? {
             Part::Files(settings, devices) => Ok((Some(settings), devices)),
             Part::Device(device) => Ok((None, vec![device])),
-            Part::Flash(_) => unreachable!("flash carries no workload"),
+            Part::Flash(..) => unreachable!("flash carries no workload"),
         }
     }
 
@@ -265,7 +265,7 @@ impl<'s> Tree<'s> {
         let devices = |below: Vec<Part>| -> Vec<DeviceNode> {
             let device = |part| match part {
                 Part::Device(device) => device,
-                Part::Flash(_) | Part::Files(..) => unreachable!("no station of this kind takes flash or files"),
+                Part::Flash(..) | Part::Files(..) => unreachable!("no station of this kind takes flash or files"),
             };
             below.into_iter().map(device).collect()
         };
@@ -274,16 +274,17 @@ impl<'s> Tree<'s> {
                 let layer = self.open.last().expect("flash carries no workload: it is below a layer");
                 let flash = flash_below(&layer.term, &term)?;
                 // Above the layer on it.
-                Part::Flash(match self.open.iter().rev().nth(1) {
+                let flash = match self.open.iter().rev().nth(1) {
                     Some(above) => flash.below(above.station.kind.name, &term)?,
                     None => flash,
-                })
+                };
+                Part::Flash(Box::new(flash), term)
             }
             Read::Layer(read) => {
-                let Some(Part::Flash(flash)) = below.into_iter().next() else {
+                let Some(Part::Flash(flash, of_flash)) = below.into_iter().next() else {
                     unreachable!("a layer takes flash only");
                 };
-                let drive = DriveSettings::read(read, &term, flash)?;
+                let drive = DriveSettings::read(read, &term, *flash, &of_flash)?;
                 Part::Device(DeviceNode::new(term, station.offers, Arc::new(drive), Vec::new()))
             }
             Read::Device(read) => {

@@ -86,7 +86,7 @@ impl ClosedLatencies {
 
 /// The bucket of a latency.
 #[inline]
-fn bucket(latency_ns: u64) -> usize {
+pub(super) fn bucket(latency_ns: u64) -> usize {
     match latency_ns.checked_ilog2() {
         Some(log) if log >= OCTAVE_BITS => {
             let shift = log - OCTAVE_BITS;

@@ -7,6 +7,7 @@ use super::files::{FilesRun, Part};
 use super::logging::Logging;
 use super::path::Path;
 use super::requests::MAX_REQUEST_BYTES;
+use crate::device::nand::errors::Age;
 use crate::expression::{Amount, ExpressionError, parse_term};
 use crate::task::CpuTable;
 use crate::workload::Workload;
@@ -118,6 +119,8 @@ pub struct RunOptions {
     pub precondition: Option<Amount>,
     /// Check that every read returns the newest write, and read everything back at the end.
     pub verify: bool,
+    /// The age of the drive below a block workload, whose flash has errors.
+    pub age: Option<Age>,
     /// The file of a block workload.
     pub file: FileShape,
     /// The stages of a file workload in a directory.
@@ -164,6 +167,7 @@ impl RunOptions {
             fill: self.fill,
             precondition: self.precondition,
             verify: self.verify,
+            age: self.age.clone(),
             log: self.log.clone(),
             window_ns: self.window_ns,
         }

@@ -4,8 +4,9 @@
 //! the time the flash takes. The drive itself survives power cuts; [`Translation::after_power_cut`] tests those of the
 //! layer's map.
 
-use super::{BufferCounts, Flash, MomentOf, Requests, Translation};
+use super::{BufferCounts, Flash, MomentOf, Requests, Translation, TranslationError};
 use crate::device::UnitMap;
+use crate::device::nand::errors::ErrorCounts;
 use crate::device::nand::{LogicalPage, ModesView, Timing, cell_name};
 use crate::device::{
     Abilities, Account, BlockDevice, BufferAccount, DeviceError, DriveAccount, Extent, FlashAccount, Lba, Memory,
@@ -97,8 +98,42 @@ impl<T: Translation> Drive<T> {
         (first.0 * BLOCK_BYTES, blocks * BLOCK_BYTES)
     }
 
-    fn error(&self, error: impl std::fmt::Display) -> DeviceError {
-        DeviceError::Station { station: self.name, reason: error.to_string() }
+    fn error(&self, error: TranslationError, page_bytes: u64) -> DeviceError {
+        match error {
+            TranslationError::Uncorrectable { page } => DeviceError::Uncorrectable {
+                station: self.name,
+                first: Lba(u64::from(page) * page_bytes / BLOCK_BYTES),
+                count: page_bytes.div_ceil(BLOCK_BYTES),
+            },
+            TranslationError::ReadOnly { .. } => {
+                DeviceError::ReadOnly { what: self.name.to_string(), why: error.to_string() }
+            }
+            _ => DeviceError::Station { station: self.name, reason: error.to_string() },
+        }
+    }
+}
+
+impl<T: Translation> State<T> {
+    /// A request that reads has failed: what was read together with others is ended.
+    fn fail(&mut self, error: &TranslationError, issued: MomentOf<T>, at: Time) {
+        if matches!(error, TranslationError::Uncorrectable { .. }) {
+            let there = self.layer.end_reads(issued);
+            self.done(there, at);
+        }
+    }
+
+    /// A write has failed at a page: those before it are written, and count.
+    fn write_in_part(&mut self, error: &TranslationError, first: Lba, buffer: &[u8], width: usize, label: Label) {
+        let Some(page) = error.page() else { return };
+        let end = u64::from(page.0) * self.cover.page_bytes;
+        let offset = first.0 * BLOCK_BYTES;
+        let written = end.saturating_sub(offset).min((buffer.len() / width) as u64 * BLOCK_BYTES);
+        let blocks = written / BLOCK_BYTES;
+        self.bytes.write(first, &buffer[..blocks as usize * width]);
+        self.received.add(label, blocks);
+        let covered = self.requests.pages(offset, written).len() as u64;
+        self.cover.write(written, covered);
+        self.covered.add(Label::again(Cause::HostWrite, label.provenance()), covered);
     }
 }
 
@@ -118,7 +153,10 @@ impl<T: Translation + Send> BlockDevice for Drive<T> {
         let issued = state.layer.timing().instant(at);
         let (range, cover) = (Self::bytes_of(first, count), &mut state.cover);
         let read = state.requests.read(&mut state.layer, range, issued, |_, stamp| cover.read(stamp.is_some()));
-        let there = read.map_err(|error| self.error(error))?;
+        let there = read.map_err(|error| {
+            state.fail(&error, issued, at);
+            self.error(error, state.cover.page_bytes)
+        })?;
         state.bytes.read(first, buffer);
         state.read_blocks += count;
         Ok(state.done(there, at))
@@ -136,7 +174,11 @@ impl<T: Translation + Send> BlockDevice for Drive<T> {
         state.layer.note_time(at);
         let issued = state.layer.timing().instant(at);
         let written = state.requests.write(&mut state.layer, range, page, issued);
-        let there = written.map_err(|error| self.error(error))?;
+        let there = written.map_err(|error| {
+            state.fail(&error, issued, at);
+            state.write_in_part(&error, first, buffer, self.width, label);
+            self.error(error, state.cover.page_bytes)
+        })?;
         state.bytes.write(first, buffer);
         state.received.add(label, count);
         let covered = state.requests.pages(range.0, range.1).len() as u64;
@@ -153,7 +195,8 @@ impl<T: Translation + Send> BlockDevice for Drive<T> {
         let issued = state.layer.timing().instant(at);
         let mut done = issued;
         for page in state.requests.covered(offset, length) {
-            let noted = state.layer.discard(LogicalPage(page), issued).map_err(|error| self.error(error))?;
+            let noted = state.layer.discard(LogicalPage(page), issued);
+            let noted = noted.map_err(|error| self.error(error, state.cover.page_bytes))?;
             done = state.layer.timing().later(done, noted);
         }
         state.bytes.clear(first, blocks);
@@ -165,7 +208,7 @@ impl<T: Translation + Send> BlockDevice for Drive<T> {
         let state = &mut *self.state();
         let at = state.last_done.max(at);
         let issued = state.layer.timing().instant(at);
-        let flushed = state.layer.flush(issued).map_err(|error| self.error(error))?;
+        let flushed = state.layer.flush(issued).map_err(|error| self.error(error, state.cover.page_bytes))?;
         Ok(state.done(flushed, at))
     }
 
@@ -202,7 +245,8 @@ impl<T: Translation + Send> Placement for Drive<T> {
         let state = &mut *self.state();
         state.layer.note_time(at);
         let issued = state.layer.timing().instant(at);
-        let updated = state.layer.update_handle(identifier, issued).map_err(|error| self.error(error))?;
+        let page_bytes = state.cover.page_bytes;
+        let updated = state.layer.update_handle(identifier, issued).map_err(|error| self.error(error, page_bytes))?;
         Ok(state.done(updated, at))
     }
 }
@@ -230,7 +274,7 @@ impl<T: Translation + Send> Abilities for Drive<T> {
         let state = &mut *self.state();
         let from = state.last_done.max(state.idle_until);
         if now > from {
-            state.layer.idle(from, now).map_err(|error| self.error(error))?;
+            state.layer.idle(from, now).map_err(|error| self.error(error, state.cover.page_bytes))?;
             state.idle_until = now;
         }
         Ok(None)
@@ -239,7 +283,8 @@ impl<T: Translation + Send> Abilities for Drive<T> {
 
 /// The account of a layer that is the whole path, with its flash, in pages, since they were new.
 pub fn account_in_pages<T: Translation>(layer: &T) -> Account {
-    let Flash { geometry, counts, erase_counts, endurance, programmed_pages, suspensions, modes } = layer.flash();
+    let Flash { geometry, counts, erase_counts, endurance, programmed_pages, suspensions, modes, errors, worn } =
+        layer.flash();
     let page_bytes = u64::from(geometry.page_bytes);
     let for_host: Tally = layer.sent().entries().filter(|(label, _)| label.cause == Cause::HostWrite).collect();
     let buffer = layer.buffer().map(|BufferCounts { received, joined, dropped, held }| {
@@ -260,7 +305,12 @@ pub fn account_in_pages<T: Translation>(layer: &T) -> Account {
         received: layer.sent().clone(),
         sent: counts.programmed.clone(),
         read_blocks: counts.read.total(),
-        events: suspensions.map(|count| ("suspensions", count)).into_iter().collect(),
+        events: suspensions
+            .map(|count| ("suspensions", count))
+            .into_iter()
+            .chain(errors.iter().flat_map(error_events))
+            .chain(errors.map(|_| ("scrub_reads", counts.read.of_cause(Cause::Scrub))))
+            .collect(),
         flash: Some(FlashAccount {
             page_bytes,
             pages_per_block: u64::from(geometry.pages_per_block),
@@ -275,6 +325,9 @@ pub fn account_in_pages<T: Translation>(layer: &T) -> Account {
             programmed_now: programmed_pages.iter().map(|&pages| u64::from(pages)).sum(),
             erase_counts: erase_counts.to_vec(),
             endurance,
+            worn_before: worn,
+            bad_blocks: errors.map(|errors| errors.bad_blocks),
+            spare_blocks_left: layer.spare_blocks().map(u64::from),
             raw_bytes: geometry.raw_bytes(),
             by_mode: modes.and_then(|modes| by_mode(modes, erase_counts, endurance)).map(Box::new),
         }),
@@ -327,6 +380,18 @@ fn by_mode(modes: ModesView<'_>, erase_counts: &[u32], endurance: u32) -> Option
         most_used: used.iter().copied().fold(0.0, f64::max),
         worn_out: used.iter().filter(|&&used| used >= 1.0 - 1e-9).count() as u64,
     })
+}
+
+/// The counts of errors, by name.
+fn error_events(counts: &ErrorCounts) -> [(&'static str, u64); 6] {
+    [
+        ("retried_reads", counts.retried_reads),
+        ("read_retries", counts.retries),
+        ("uncorrectable_reads", counts.uncorrectable_reads),
+        ("lost_pages", counts.lost_pages),
+        ("program_failures", counts.program_failures),
+        ("erase_failures", counts.erase_failures),
+    ]
 }
 
 /// Converts a tally of pages to blocks; the remainder below a block is dropped, which happens with pages of 2 KiB only.

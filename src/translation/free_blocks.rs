@@ -27,8 +27,10 @@ pub enum FoundBlock {
     Erased,
     /// Programmed, in part or whole.
     Programmed,
-    /// Out of use.
+    /// Out of use: worn out, or bad, and holding nothing.
     WornOut,
+    /// Bad, and holding pages.
+    Bad,
 }
 
 /// The pool of erased blocks.
@@ -73,8 +75,8 @@ impl FreeBlocks {
     pub fn put_found<T: Timing>(&mut self, block: EraseBlock, nand: &Nand<T>) -> FoundBlock {
         let erases = nand.erase_counts()[block.index()];
         if nand.programmed_pages()[block.index()] > 0 {
-            FoundBlock::Programmed
-        } else if nand.is_worn_out(block) {
+            if nand.is_bad(block) { FoundBlock::Bad } else { FoundBlock::Programmed }
+        } else if nand.is_out_of_use(block) {
             FoundBlock::WornOut
         } else {
             self.put(nand.geometry().unit_of(block), block, erases);

@@ -130,7 +130,7 @@ impl Frontier {
     }
 
     /// Gives up all open blocks, full or not. The next block opens on the first plane.
-    pub fn give_up(&mut self) {
+    pub fn give_up_all(&mut self) {
         self.open.fill(OpenBlock::default());
         self.turn = 0;
     }
@@ -140,34 +140,47 @@ impl Frontier {
         self.turn = plane as usize;
     }
 
-    /// Opens an erased block on the current plane.
-    pub fn open(&mut self, block: EraseBlock, geometry: &Geometry) {
-        self.open_part(block, geometry.pages_per_block, geometry);
-    }
-
-    /// Opens an erased block that holds so many pages on the current plane.
-    pub fn open_part(&mut self, block: EraseBlock, pages: u32, geometry: &Geometry) {
+    /// Opens an erased block, of which so many pages can be programmed, on the current plane.
+    pub fn open(&mut self, (block, usable): (EraseBlock, u32), geometry: &Geometry) {
         debug_assert!(self.open[self.turn].block.is_none(), "the full block was given up");
+        debug_assert_eq!(usable & self.mask, 0, "pages of flash are programmed whole");
         let first = geometry.first_page(block).0;
-        let open = OpenBlock { next: first, end: first + pages, block: Some(block) };
-        self.open[self.turn] = open;
+        self.open[self.turn] = OpenBlock { next: first, end: first + usable, block: Some(block) };
     }
 
-    /// Opens a block on `plane` of whose `pages` some are programmed, if the plane has none open.
+    /// Gives up an open block with pages left, unless a page of flash is begun there. Returns their number.
+    pub fn give_up(&mut self, block: EraseBlock) -> Option<u32> {
+        let mask = self.mask;
+        let open = self.open.iter_mut().find(|open| open.block == Some(block))?;
+        let left = open.end - open.next;
+        (left > 0 && open.next & mask == 0).then(|| {
+            *open = OpenBlock::default();
+            left
+        })
+    }
+
+    /// Gives up the pages that are not begun: the open blocks are full as they are.
+    pub fn seal(&mut self) {
+        for open in &mut self.open {
+            open.end = open.end.min((open.next + self.mask) & !self.mask);
+        }
+    }
+
+    /// Opens a block of which so many pages are programmed, and so many can be, on `plane`, if the plane has none open.
     pub fn reopen(
         &mut self,
         plane: u32,
         block: EraseBlock,
-        (programmed, pages): (u32, u32),
+        (programmed, usable): (u32, u32),
         geometry: &Geometry,
     ) -> bool {
         let open = &mut self.open[plane as usize];
         if open.block.is_some() {
             return false;
         }
-        assert!(programmed <= pages, "block {} holds no more pages than it has", block.0);
+        assert!(programmed <= usable, "block {} holds no more pages than it has", block.0);
         let first = geometry.first_page(block).0;
-        *open = OpenBlock { next: first + programmed, end: first + pages, block: Some(block) };
+        *open = OpenBlock { next: first + programmed, end: first + usable, block: Some(block) };
         self.taking_part = self.open.len();
         true
     }

@@ -25,6 +25,11 @@ pub trait FlashLayer: Debug + Any + Send + Sync + Sized {
         None
     }
 
+    /// Why it cannot serve on flash whose reads and blocks fail, and what can; `None` if it serves.
+    fn refuses_errors(&self) -> Option<(&'static str, &'static str)> {
+        Some(("has no spare blocks for bad ones, and no marks for lost pages", "take page, or remove errors"))
+    }
+
     /// The layer on erased flash. `seed` is that of its random choices.
     fn on<T: Timing + Send + 'static>(&self, flash: Nand<T>, seed: u64) -> Self::On<T>;
 }

@@ -29,6 +29,7 @@ pub use request::Requests;
 pub use victim_policy::{Candidate, VictimChooser, VictimPolicy, VictimSettings};
 
 use crate::device::PlacementAccount;
+use crate::device::nand::errors::ErrorCounts;
 use crate::device::nand::{
     EraseBlock, Found, Geometry, LogicalPage, ModesView, Nand, NandCounts, NandError, PhysicalPage, Timing,
 };
@@ -69,6 +70,28 @@ pub enum TranslationError {
         /// The maximum number of erases of a block.
         endurance: u32,
     },
+    /// A page cannot be read: the correction of its errors has failed.
+    #[error(
+        "page {page} cannot be read: it has more wrong bits than can be corrected; what it held is lost until it is written again"
+    )]
+    Uncorrectable {
+        /// The logical page. Of a request, all pages before it were served.
+        page: u32,
+    },
+    /// The spare blocks are used up by bad ones.
+    #[error(
+        "the drive is read-only: {retired} of its {blocks} blocks are bad or worn out, and it had {spare} to spare; reads go on"
+    )]
+    ReadOnly {
+        /// The logical page that was to be changed. Of a request, all pages before it were served.
+        page: u32,
+        /// Blocks out of use.
+        retired: u32,
+        /// Blocks of the drive.
+        blocks: u32,
+        /// Those that it could lose.
+        spare: u32,
+    },
     /// A victim policy of the caller chose blocks that free no space.
     #[error(
         "the victim policy freed no block in {collections} collections in a row: it must choose blocks with invalid pages"
@@ -83,6 +106,26 @@ impl TranslationError {
     /// The error for `retired` blocks out of use.
     fn worn_out<T: Timing>(nand: &Nand<T>, retired: u32) -> TranslationError {
         TranslationError::WornOut { retired, blocks: nand.geometry().blocks, endurance: nand.endurance() }
+    }
+
+    /// The page at which a request was ended, if it was served up to there, and the drive goes on.
+    pub fn page(&self) -> Option<LogicalPage> {
+        match self {
+            TranslationError::Uncorrectable { page } | TranslationError::ReadOnly { page, .. } => {
+                Some(LogicalPage(*page))
+            }
+            _ => None,
+        }
+    }
+
+    /// The same error of a request for `page`, for which a drive was asked to write another one.
+    fn for_page(self, page: LogicalPage) -> TranslationError {
+        match self {
+            TranslationError::ReadOnly { retired, blocks, spare, .. } => {
+                TranslationError::ReadOnly { page: page.0, retired, blocks, spare }
+            }
+            other => other,
+        }
     }
 }
 
@@ -117,6 +160,14 @@ pub trait Translation: Sized {
         page: LogicalPage,
         at: MomentOf<Self>,
     ) -> Result<(Option<u32>, MomentOf<Self>), TranslationError>;
+
+    /// The end of the last read that failed with [`TranslationError::Uncorrectable`].
+    fn failed_read(&mut self) -> Option<MomentOf<Self>> {
+        None
+    }
+
+    /// The drive lies without power for so long. A layer on flash without errors is not changed by it.
+    fn rest(&mut self, _rest_ns: u64) {}
 
     /// Ends a request that reads: returns the end of what is still to be read together, or else `at`.
     fn end_reads(&mut self, at: MomentOf<Self>) -> MomentOf<Self> {
@@ -171,6 +222,11 @@ pub trait Translation: Sized {
     /// Erased blocks that it has not begun to write.
     fn free_blocks(&self) -> u64;
 
+    /// The blocks that the drive can still lose; `None` if its blocks do not go bad.
+    fn spare_blocks(&self) -> Option<u32> {
+        None
+    }
+
     /// Spare pages over exported pages, as collection finds them: without the reserve, and without the unwritten pages
     /// of open blocks.
     fn effective_overprovisioning(&self) -> f64;
@@ -223,6 +279,10 @@ pub struct Flash<'a> {
     pub suspensions: Option<u64>,
     /// The modes of blocks, if cells have several bits.
     pub modes: Option<ModesView<'a>>,
+    /// The counts of errors; `None` without errors.
+    pub errors: Option<ErrorCounts>,
+    /// Erases of each block before the flash was made.
+    pub worn: u32,
 }
 
 impl<'a> Flash<'a> {
@@ -236,6 +296,8 @@ impl<'a> Flash<'a> {
             programmed_pages: nand.programmed_pages(),
             suspensions: nand.suspensions(),
             modes: nand.modes(),
+            errors: nand.error_counts(),
+            worn: nand.worn(),
         }
     }
 }
@@ -266,7 +328,10 @@ fn read_newest<T: Timing>(
     from: PhysicalPage,
     at: T::Moment,
 ) -> Result<(Option<u32>, T::Moment), TranslationError> {
-    let (spare, stamp, done) = nand.read_joined(from, at)?;
+    let (spare, stamp, done) = nand.read_joined(from, at).map_err(|error| match error {
+        NandError::Uncorrectable { .. } => TranslationError::Uncorrectable { page: page.0 },
+        other => other.into(),
+    })?;
     assert_eq!(spare.logical_page(), page, "the map and the spare area name the same page");
     Ok((Some(stamp), done))
 }

@@ -26,7 +26,7 @@ enum Step {
 
 fn step() -> impl Strategy<Value = Step> {
     let range = || (0..2 * REACH, 1..12u64);
-    let cause = || (0..Cause::COUNT).prop_map(|number| Cause::ALL[number]);
+    let cause = || (0..Cause::ORIGINS).prop_map(|number| Cause::ALL[number]);
     let label = (cause(), cause(), 0..Content::COUNT).prop_map(|(cause, origin, content)| Label {
         cause,
         origin,

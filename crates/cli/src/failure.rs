@@ -14,6 +14,7 @@ const WRONG_INPUT: u8 = 2;
 const FAILED: u8 = 1;
 
 /// An error that ends the program.
+#[derive(Debug)]
 pub enum Failure {
     /// The command line or an input is wrong.
     Input(miette::Report),

@@ -51,7 +51,7 @@ fn errno(error: &ServeError) -> Errno {
         Fault::Invalid => Errno::EINVAL,
         Fault::BeyondEnd | Fault::NoSpace => Errno::ENOSPC,
         Fault::ReadOnly => Errno::EROFS,
-        Fault::Failed => Errno::EIO,
+        Fault::Unreadable | Fault::Failed => Errno::EIO,
     }
 }
 

@@ -53,6 +53,6 @@ pub(crate) fn number(error: &ServeError, is_write: bool) -> u32 {
         Fault::BeyondEnd | Fault::Invalid => INVALID,
         Fault::ReadOnly => PERMISSION,
         Fault::NoSpace => NO_SPACE,
-        Fault::Failed => IO,
+        Fault::Unreadable | Fault::Failed => IO,
     }
 }

@@ -72,6 +72,7 @@ impl Status {
             Fault::ReadOnly => Self::WRITE_PROTECTED,
             Fault::NoSpace => Self::CAPACITY_EXCEEDED,
             Fault::Invalid => Self::INVALID_FIELD,
+            Fault::Unreadable => Self::READ_ERROR,
             Fault::Failed if matches!(error, ServeError::Broken) => Self::INTERNAL_ERROR,
             Fault::Failed if is_write => Self::WRITE_FAULT,
             Fault::Failed => Self::READ_ERROR,

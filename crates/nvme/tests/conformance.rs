@@ -6,6 +6,8 @@
 mod administration;
 #[path = "conformance/data.rs"]
 mod data;
+#[path = "conformance/flash_errors.rs"]
+mod flash_errors;
 #[allow(dead_code, reason = "the tests of the program use the rest")]
 #[path = "initiator/mod.rs"]
 mod initiator;

@@ -4,7 +4,7 @@ use crate::fault;
 use crate::policies::{self, PolicyCost};
 use crate::watch::Watch;
 use flashpath::report::json;
-use flashpath::run::Progress;
+use flashpath::run::{Age, Progress};
 use flashpath::task::CpuTable;
 use flashpath::workload::trace::{Columns, FORMATS, Format, Stage, TraceOptions};
 use flashpath_environment::{environment, machine_share};
@@ -97,6 +97,10 @@ fn rate_per_day(text: &str) -> PyResult<u64> {
     flashpath_sweep::rate(text).map_err(|error| fault::input(format!("rate: {error}"), None))
 }
 
+fn read_age(text: &str) -> PyResult<Age> {
+    Age::read(text).map_err(|error| fault::input(format!("age: {}", error.message), Some(error.help)))
+}
+
 fn cpu_table(text: &str) -> PyResult<CpuTable> {
     flashpath_sweep::cpu_table(text).map_err(|error| fault::input(format!("cpu: {error}"), None))
 }
@@ -154,7 +158,7 @@ type Ran = (String, Option<(String, bool)>, Vec<PolicyCost>);
 impl Plan {
     /// Reads a description, and checks every run of it. `one` asks for one run, which may have files.
     #[new]
-    #[pyo3(signature = (workloads, on, options, *, format=None, columns=None, stage=None, cpu=None, window=None, rate=None, one=false))]
+    #[pyo3(signature = (workloads, on, options, *, format=None, columns=None, stage=None, cpu=None, window=None, rate=None, age=None, waits=false, one=false))]
     #[allow(clippy::too_many_arguments, reason = "keywords of a constructor in Python")]
     fn new(
         py: Python<'_>,
@@ -167,6 +171,8 @@ impl Plan {
         cpu: Option<&str>,
         window: Option<&str>,
         rate: Option<&str>,
+        age: Option<&str>,
+        waits: bool,
         one: bool,
     ) -> PyResult<Plan> {
         let TraceOptions { format, columns, stage, .. } = reading(format, columns, stage)?;
@@ -179,6 +185,8 @@ impl Plan {
         let mut request = Request { workloads, on, options, format, columns, stage, cpu, ..Request::default() };
         request.window_ns = window.map(window_ns).transpose()?;
         request.rate_per_day = rate.map(rate_per_day).transpose()?;
+        request.age = age.map(read_age).transpose()?;
+        request.tells_waits = waits;
         let plan = py.detach(|| {
             policies::reading(|tables| {
                 request.stations = Some(tables.stations);

@@ -193,6 +193,7 @@ fn with_value(request: &Request, place: &Place, text: &str) -> Request {
         options: request.options.clone(),
         columns: request.columns.clone(),
         cpu: request.cpu.clone(),
+        age: request.age.clone(),
         ..*request
     };
     match place.is_in_path {

@@ -12,7 +12,9 @@ use crate::values::Value as OptionValue;
 use crate::work::{Work, WorkloadRequest, read_workloads};
 use flashpath::expression::{Capacity, ExpressionError, Kind, Values};
 use flashpath::report::sweep::{Unit, Units};
-use flashpath::run::{Job, NoMachine, Outcome, Path, Progress, RunError, STATIONS, Station, memory_bytes, run};
+use flashpath::run::{
+    Age, Job, Logging, NoMachine, Outcome, Path, Progress, RunError, STATIONS, Station, memory_bytes, run,
+};
 use flashpath::task::CpuTable;
 use flashpath::workload::trace::{Columns, Format, Stage, TraceOptions};
 use serde_json::Value;
@@ -44,6 +46,10 @@ pub struct Request {
     pub window_ns: Option<u64>,
     /// Bytes a day, for which results tell the life of the drive.
     pub rate_per_day: Option<u64>,
+    /// The age of drives whose flash has errors.
+    pub age: Option<Age>,
+    /// True to tell what the latencies at each percentile are made of.
+    pub tells_waits: bool,
     /// The stations of paths; `None`: those of the library.
     pub stations: Option<&'static [Station]>,
 }
@@ -423,6 +429,8 @@ fn read_options(request: &Request, columns: &mut Vec<String>) -> Result<(Vec<Pla
         let mut chosen = Chosen::of(&given);
         chosen.run.cpu.clone_from(&request.cpu);
         (chosen.run.rate_per_day, chosen.run.window_ns) = (request.rate_per_day, request.window_ns);
+        chosen.run.age.clone_from(&request.age);
+        chosen.run.log = request.tells_waits.then(|| Logging::new(None, true));
         PlannedOptions { chosen, cells }
     });
     Ok((options.collect(), seeds))

@@ -6,7 +6,7 @@ use crate::options::Chosen;
 use crate::template::{Axis, Template};
 use crate::traces::Traces;
 use flashpath::expression::{Kind, Term, parse_term};
-use flashpath::run::{BlockWork, Job, Path as DevicePath, Place, RunError, RunOptions, Work as JobWork};
+use flashpath::run::{BlockWork, Job, Logging, Path as DevicePath, Place, RunError, RunOptions, Work as JobWork};
 use flashpath::workload::files::{self, file_workload};
 use flashpath::workload::trace::{TraceOptions, TraceWorkload};
 use flashpath::workload::{fio_job, generator};
@@ -198,7 +198,8 @@ impl Work {
                 Ok(Box::new(TraceWorkload::decoded(trace, chosen.addresses, chosen.repeat, bytes)?))
             })),
         };
-        let options = RunOptions { arguments: Vec::new(), ..chosen.run.clone() };
+        let log = chosen.run.log.as_ref().map(Logging::for_run);
+        let options = RunOptions { arguments: Vec::new(), log, ..chosen.run.clone() };
         Ok(Job { work, place: Place::Path(path), seed, options })
     }
 }

@@ -203,7 +203,7 @@ impl<T: Timing> BlockMap<T> {
             Erased::Usable => {
                 self.free.insert((self.nand.erase_counts()[block.index()], block));
             }
-            Erased::WornOut => self.retired += 1,
+            Erased::WornOut | Erased::Failed => self.retired += 1,
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! The times at which a plane or a channel is taken, and the purpose.
 
-use crate::device::wait_log::{Purpose, Waits};
+use crate::device::wait_log::{Purpose, Waits, part_of_hold};
 use crate::time::Time;
 use std::collections::VecDeque;
 
@@ -68,11 +68,7 @@ impl Calendar {
         let mut waits = Waits::default();
         for taken in self.taken.iter().rev().take_while(|taken| taken.until > from) {
             let ns = taken.until.min(until).since_ns(taken.from.max(from));
-            match taken.purpose {
-                Purpose::Host => {}
-                Purpose::Collection => waits.collection_ns += ns,
-                Purpose::Mapping => waits.mapping_ns += ns,
-            }
+            *part_of_hold(&mut waits, taken.purpose, of_host) += ns;
         }
         let rest = until.since_ns(from) - waits.total_ns();
         *of_host(&mut waits) += rest;

@@ -2,8 +2,8 @@
 //!
 //! Fault model: programming a page out of order or twice, and reading a page that was never programmed, is a bug of the
 //! layer above and is rejected ([`NandError`]). A block is worn out after `endurance` erases: the erase that reaches
-//! the limit reports it, and later ones are rejected. Nothing else fails here; faults and power cuts are added by
-//! wrappers.
+//! the limit reports it, and later ones are rejected. Nothing else fails here unless it is asked to ([`errors`]); power cuts
+//! are added by wrappers.
 //!
 //! A page here is the unit of the mapping; one or several are a page of flash ([`Geometry::pages_per_program`]), which is
 //! programmed when all of them are there. The counts are in pages, but for [`NandCounts::programs`].
@@ -14,6 +14,7 @@
 
 mod calendar;
 mod cells;
+pub mod errors;
 mod geometry;
 mod modes;
 mod operations;
@@ -39,6 +40,8 @@ pub use timing::{Latencies, Telling, Timing, Untimed};
 
 use super::wait_log::Purpose;
 use crate::label::{Cause, Content, Label, Provenance, Tally};
+use crate::time::Time;
+use errors::{Age, ErrorCounts, ErrorSettings, Errors, Reading};
 use modes::Modes;
 use operations::{LastRead, Operations};
 use spare::{Classes, CopiedPages, SpareAreas};
@@ -76,6 +79,16 @@ pub enum NandError {
         /// Its erase count.
         erases: u32,
     },
+    /// No step of the correction helps: what the page held is lost.
+    #[error("page {page} of block {block} has more wrong bits than can be corrected, after {retries} retries")]
+    Uncorrectable {
+        /// The erase block.
+        block: u32,
+        /// The page in the block.
+        page: u32,
+        /// The retries that were made.
+        retries: u32,
+    },
 }
 
 /// The state of a block after an erase.
@@ -85,6 +98,8 @@ pub enum Erased {
     Usable,
     /// The block has reached its endurance and must be retired.
     WornOut,
+    /// The erase has failed: the block is bad and must be retired.
+    Failed,
 }
 
 /// Counts of operations since the flash was new.
@@ -145,6 +160,60 @@ struct Version {
     copies: u32,
 }
 
+/// What flash keeps beyond spare areas, on request: a version of each page, and errors.
+struct Kept {
+    /// Empty without versions.
+    versions: Vec<Version>,
+    /// The last sequence number.
+    sequence: u64,
+    errors: Option<Box<Errors>>,
+}
+
+impl Kept {
+    fn new(pages: usize) -> Kept {
+        let versions = vec![Version { sequence: 0, stamp: 0, copies: 0 }; pages];
+        Kept { versions, sequence: 0, errors: None }
+    }
+
+    #[inline]
+    fn program(&mut self, page: PhysicalPage, stamp: u32, (block, within): (EraseBlock, u32), now: Time) {
+        self.sequence += 1;
+        if let Some(version) = self.versions.get_mut(page.0 as usize) {
+            *version = Version { sequence: self.sequence, stamp, copies: 0 };
+        }
+        if let Some(errors) = &mut self.errors {
+            errors.program(block, within, now);
+        }
+    }
+
+    /// The stamp of a page, 0 without versions.
+    #[inline]
+    fn stamp(&self, page: PhysicalPage) -> u32 {
+        self.versions.get(page.0 as usize).map_or(0, |version| version.stamp)
+    }
+
+    /// Copies a page of a block that was erased so many times to `to`, the page with that number in its block. Returns the
+    /// retries of its read.
+    #[inline]
+    fn copy(
+        &mut self,
+        (from, erases): (PhysicalPage, u32),
+        (to, target, within): (PhysicalPage, EraseBlock, u32),
+        cause: Cause,
+        now: Time,
+    ) -> u32 {
+        if !self.versions.is_empty() {
+            let version = self.versions[from.0 as usize];
+            self.versions[to.0 as usize] = Version { copies: version.copies + 1, ..version };
+        }
+        let Some(errors) = &mut self.errors else { return 0 };
+        let reading = errors.read(from, erases, cause, now);
+        errors.program(target, within, now);
+        errors.copy_to(to, reading);
+        reading.retries
+    }
+}
+
 /// A page found in a scan of the flash after the loss of RAM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Found {
@@ -161,9 +230,7 @@ pub struct Found {
 pub struct Nand<T: Timing> {
     geometry: Geometry,
     spare: SpareAreas,
-    versions: Option<Vec<Version>>,
-    /// The last sequence number.
-    sequence: u64,
+    kept: Option<Kept>,
     /// The next page to program in each block.
     next_page: Vec<u32>,
     erase_counts: Vec<u32>,
@@ -177,6 +244,8 @@ pub struct Nand<T: Timing> {
     /// Pages that were erased, or lost, before their page of flash was programmed.
     never_programmed: u64,
     operations: Operations<T>,
+    /// The end of the last read of a host that could not be corrected.
+    failed_read: Option<T::Moment>,
 }
 
 impl<T: Timing> Nand<T> {
@@ -188,8 +257,7 @@ impl<T: Timing> Nand<T> {
         Nand {
             geometry,
             spare: SpareAreas::new(geometry.page_slots()),
-            sequence: 0,
-            versions: versions.then(|| vec![Version { sequence: 0, stamp: 0, copies: 0 }; geometry.page_slots()]),
+            kept: versions.then(|| Kept::new(geometry.page_slots())),
             next_page: vec![0; blocks],
             erase_counts: vec![0; blocks],
             endurance,
@@ -199,6 +267,92 @@ impl<T: Timing> Nand<T> {
             marks: Vec::new(),
             never_programmed: 0,
             operations: Operations::new(&geometry, timing),
+            failed_read: None,
+        }
+    }
+
+    /// The same new flash with errors, drawn by `seed`, and of this age.
+    pub fn with_errors(mut self, settings: &ErrorSettings, age: Option<&Age>, seed: u64) -> Nand<T> {
+        assert_eq!(self.counts.programmed.total() + self.counts.erased_blocks, 0, "errors begin with new flash");
+        let worn = age.map_or(0, |age| (age.cycles * f64::from(self.endurance)) as u32).min(self.endurance - 1);
+        let errors = Errors::new(settings, &self.geometry, (self.endurance, worn), seed);
+        self.kept.get_or_insert_with(|| Kept::new(0)).errors = Some(Box::new(errors));
+        self
+    }
+
+    fn errors(&self) -> Option<&Errors> {
+        self.kept.as_ref()?.errors.as_deref()
+    }
+
+    fn errors_mut(&mut self) -> Option<&mut Errors> {
+        self.kept.as_mut()?.errors.as_deref_mut()
+    }
+
+    /// True if it has errors.
+    pub fn has_errors(&self) -> bool {
+        self.errors().is_some()
+    }
+
+    /// The counts of errors, if it has errors.
+    pub fn error_counts(&self) -> Option<ErrorCounts> {
+        self.errors().map(Errors::counts)
+    }
+
+    /// Erases of each block before the flash was made.
+    pub fn worn(&self) -> u32 {
+        self.errors().map_or(0, Errors::worn)
+    }
+
+    /// True if a block is out of use: it is bad, or has reached its endurance.
+    pub fn is_out_of_use(&self, block: EraseBlock) -> bool {
+        self.is_bad(block) || self.is_worn_out(block)
+    }
+
+    /// True if a program or an erase of a block has failed. What it holds can still be read.
+    pub fn is_bad(&self, block: EraseBlock) -> bool {
+        self.errors().is_some_and(|errors| errors.is_bad(block))
+    }
+
+    /// The pages of a block that can be programmed until its next erase: the program behind them fails.
+    pub fn usable_pages(&self, block: EraseBlock) -> u32 {
+        let pages = self.pages_of(block);
+        self.errors().map_or(pages, |errors| errors.usable_pages(block).min(pages))
+    }
+
+    /// The program behind the usable pages of a block fails: the block is bad from now on. Counted apart from programs.
+    pub fn fail_program(&mut self, block: EraseBlock) {
+        self.errors_mut().expect("flash without errors fails no program").fail_program(block);
+    }
+
+    /// The time that the failed program of a bad block takes. Returns its end.
+    pub fn pass_failed_program(&mut self, block: EraseBlock, at: T::Moment) -> T::Moment {
+        self.operations.timing().program(block, Purpose::Host, at)
+    }
+
+    /// The next block that the layer should write anew, and why. A layer that cannot do it now leaves it.
+    pub fn next_due(&mut self) -> Option<(EraseBlock, Cause)> {
+        self.errors_mut()?.next_due()
+    }
+
+    /// The time in which all valid pages are to be read in the background, in nanoseconds, if they are.
+    pub fn scrub_ns(&self) -> Option<u64> {
+        self.errors()?.scrub_ns()
+    }
+
+    /// The end of the last read of a host that could not be corrected.
+    pub fn failed_read(&self) -> Option<T::Moment> {
+        self.failed_read
+    }
+
+    /// An instant near `moment`: [`Timing::about`].
+    pub fn about(&mut self, moment: T::Moment) -> Time {
+        self.operations.timing().about(moment)
+    }
+
+    /// The drive lies without power for so long. Only errors are changed by it.
+    pub fn rest(&mut self, rest_ns: u64) {
+        if let Some(errors) = self.errors_mut() {
+            errors.rest(rest_ns);
         }
     }
 
@@ -236,9 +390,14 @@ impl<T: Timing> Nand<T> {
         self.modes.as_ref().map(|modes| modes.view())
     }
 
+    /// The erases of a block, with those before the flash was made.
+    fn erases(&self, block: EraseBlock) -> u32 {
+        self.erase_counts[block.index()] + self.worn()
+    }
+
     /// True if a block has reached its endurance.
     pub fn is_worn_out(&self, block: EraseBlock) -> bool {
-        let erases = self.erase_counts[block.index()];
+        let erases = self.erases(block);
         match &self.modes {
             None => erases >= self.endurance,
             Some(modes) => modes.is_worn_out(block, erases, self.endurance),
@@ -357,6 +516,13 @@ impl<T: Timing> Nand<T> {
         (self.geometry.page_in_program(next) != 0).then(|| PhysicalPage(self.geometry.first_page(block).0 + next))
     }
 
+    /// What the controller knows of errors beside the flash is lost with its RAM.
+    pub fn lose_due_blocks(&mut self) {
+        if let Some(errors) = self.errors_mut() {
+            errors.lose_ram();
+        }
+    }
+
     /// The pages of flash that wait for more pages are lost with the controller's RAM.
     pub fn lose_open_pages(&mut self) {
         for next in &mut self.next_page {
@@ -400,9 +566,9 @@ impl<T: Timing> Nand<T> {
         }
         *next = within + 1;
         self.spare.set(page, spare);
-        if let Some(versions) = &mut self.versions {
-            self.sequence += 1;
-            versions[page.0 as usize] = Version { sequence: self.sequence, stamp, copies: 0 };
+        if let Some(kept) = &mut self.kept {
+            let now = self.operations.timing().about(at);
+            kept.program(page, stamp, (block, within), now);
         }
         self.counts.programmed.add(Label::again(cause, provenance), 1);
         Ok(self.operations.program(block, within, Purpose::of(Label::again(cause, provenance)), at))
@@ -445,9 +611,44 @@ impl<T: Timing> Nand<T> {
             return Err(NandError::ReadOfErasedPage { block: block.0, page: within, programmed });
         }
         let spare = self.spare.get(page);
-        let stamp = self.versions.as_ref().map_or(0, |versions| versions[page.0 as usize].stamp);
         self.counts.read.add(Label::again(cause, spare.provenance()), 1);
-        Ok((spare, stamp, place(&mut self.operations, block, (within, programmed))))
+        let done = place(&mut self.operations, block, (within, programmed));
+        let Some(kept) = &self.kept else { return Ok((spare, 0, done)) };
+        let stamp = kept.stamp(page);
+        if kept.errors.is_none() {
+            return Ok((spare, stamp, done));
+        }
+        let is_on_flash = !self.operations.is_gathered(block, within, programmed);
+        Ok((spare, stamp, self.correct(page, is_on_flash, cause, done)?))
+    }
+
+    /// Corrects a page that was read until `done`, of flash or, if it is not there yet, of the controller. Returns the end of
+    /// its retries.
+    #[cold]
+    #[inline(never)]
+    fn correct(
+        &mut self,
+        page: PhysicalPage,
+        is_on_flash: bool,
+        cause: Cause,
+        done: T::Moment,
+    ) -> Result<T::Moment, NandError> {
+        let block = self.geometry.block_of(page);
+        let (erases, now) = (self.erase_counts[block.index()], self.about(done));
+        let errors = self.errors_mut().expect("flash without errors corrects nothing");
+        let Reading { retries, is_corrected } = match is_on_flash {
+            true => errors.read(page, erases, cause, now),
+            false => errors.read_from_controller(page, cause),
+        };
+        let within = self.geometry.page_in_block(page);
+        let done = self.operations.retry((block, within), retries, Purpose::of_cause(cause), done);
+        if is_corrected {
+            return Ok(done);
+        }
+        if cause == Cause::HostWrite {
+            self.failed_read = Some(done);
+        }
+        Err(NandError::Uncorrectable { block: block.0, page: within, retries })
     }
 
     /// Issues the read that [`Nand::read_joined`] has left, if there is one. Returns its end, or else `at`.
@@ -474,14 +675,12 @@ impl<T: Timing> Nand<T> {
     /// happens before the drive serves. Empty unless the flash keeps versions.
     pub fn found(&self, block: EraseBlock) -> impl Iterator<Item = Found> + '_ {
         let first = self.geometry.first_page(block).0;
-        let programmed = if self.versions.is_some() { self.next_page[block.index()] } else { 0 };
-        (first..first + programmed).map(|page| Found {
+        let versions = self.kept.as_ref().map_or(&[][..], |kept| &kept.versions);
+        let programmed = if versions.is_empty() { 0 } else { self.next_page[block.index()] };
+        (first..first + programmed).map(move |page| Found {
             page: PhysicalPage(page),
             spare: self.spare.get(PhysicalPage(page)),
-            sequence: self.versions.as_ref().map_or((0, 0), |versions| {
-                let Version { sequence, copies, .. } = versions[page as usize];
-                (sequence, copies)
-            }),
+            sequence: (versions[page as usize].sequence, versions[page as usize].copies),
         })
     }
 
@@ -500,7 +699,7 @@ impl<T: Timing> Nand<T> {
     ) -> Result<T::Moment, NandError> {
         self.check_copy((from, pages), to, cause)?;
         // Most drives need neither, and two checks a page cost a tenth of a copy.
-        Ok(if self.versions.is_none() && self.spare.all_origins_follow() {
+        Ok(if self.kept.is_none() && self.spare.all_origins_follow() {
             self.copy_checked::<true>((from, pages), to, cause, at, moved)
         } else {
             self.copy_checked::<false>((from, pages), to, cause, at, moved)
@@ -555,14 +754,14 @@ impl<T: Timing> Nand<T> {
         moved: impl FnMut(LogicalPage, PhysicalPage),
     ) -> Result<(u64, T::Moment), NandError> {
         self.check_source((from, pages), cause)?;
-        if self.versions.is_none() && self.spare.all_origins_follow() {
+        if self.kept.is_none() && self.spare.all_origins_follow() {
             self.scatter_checked::<true>((from, pages), take, cause, at, moved)
         } else {
             self.scatter_checked::<false>((from, pages), take, cause, at, moved)
         }
     }
 
-    /// [`Nand::copy_scattered`] after the check of the source. `PLAIN`: without versions and origins of pages' own.
+    /// [`Nand::copy_scattered`] after the check of the source. `PLAIN`: without versions, errors and origins of pages' own.
     #[inline]
     fn scatter_checked<const PLAIN: bool>(
         &mut self,
@@ -587,20 +786,27 @@ impl<T: Timing> Nand<T> {
             let (from, left) = (PhysicalPage(from.0 + step), rest >> step);
             rest &= rest - 1;
             let spare = self.spare.copy::<PLAIN>(from, to);
-            if let Some(versions) = self.versions.as_mut().filter(|_| !PLAIN) {
-                let version = versions[from.0 as usize];
-                versions[to.0 as usize] = Version { copies: version.copies + 1, ..version };
+            let mut retries = 0;
+            if let Some(kept) = self.kept.as_mut().filter(|_| !PLAIN) {
+                let (erases, now) = (self.erase_counts[source.index()], self.operations.timing().about(at));
+                retries = kept.copy((from, erases), (to, target, within), cause, now);
             }
             debug_assert!(!spare.is_filler(), "nobody copies a filler, whose class is another's");
             self.uncounted.copies.add(spare, 1);
             moved(spare.logical_page(), to);
-            let copied = self.operations.copy((source, from, left), (target, within), purpose, &mut read, at);
+            let copied = match retries {
+                0 => self.operations.copy((source, from, left), (target, within), purpose, &mut read, at),
+                _ => {
+                    let (of_page, how) = ((source, from, left), (retries, purpose));
+                    self.operations.copy_retried(of_page, (target, within), how, &mut read, at)
+                }
+            };
             done = self.operations.timing().later(done, copied);
         }
         Ok((rest, done))
     }
 
-    /// [`Nand::copy`] after its checks. `PLAIN`: without versions and origins of pages' own.
+    /// [`Nand::copy`] after its checks. `PLAIN`: without versions, errors and origins of pages' own.
     #[inline]
     fn copy_checked<const PLAIN: bool>(
         &mut self,
@@ -627,13 +833,20 @@ impl<T: Timing> Nand<T> {
             let within = first + copies.copied.pages();
             let to = copies.copied.next();
             let spare = copies.spare.copy::<PLAIN>(from, to);
-            if let Some(versions) = self.versions.as_mut().filter(|_| !PLAIN) {
-                let version = versions[from.0 as usize];
-                versions[to.0 as usize] = Version { copies: version.copies + 1, ..version };
+            let mut retries = 0;
+            if let Some(kept) = self.kept.as_mut().filter(|_| !PLAIN) {
+                let (erases, now) = (self.erase_counts[source.index()], self.operations.timing().about(at));
+                retries = kept.copy((from, erases), (to, target, within), cause, now);
             }
             copies.copied.add(spare);
             moved(spare.logical_page(), to);
-            let copied = self.operations.copy((source, from, left), (target, within), purpose, &mut read, at);
+            let copied = match retries {
+                0 => self.operations.copy((source, from, left), (target, within), purpose, &mut read, at),
+                _ => {
+                    let (of_page, how) = ((source, from, left), (retries, purpose));
+                    self.operations.copy_retried(of_page, (target, within), how, &mut read, at)
+                }
+            };
             done = self.operations.timing().later(done, copied);
         }
         done
@@ -663,7 +876,7 @@ impl<T: Timing> Nand<T> {
     /// Erases `block`; returns its state and the completion time.
     pub fn erase(&mut self, block: EraseBlock, at: T::Moment) -> Result<(Erased, T::Moment), NandError> {
         if self.is_worn_out(block) {
-            return Err(NandError::WornOut { block: block.0, erases: self.erase_counts[block.index()] });
+            return Err(NandError::WornOut { block: block.0, erases: self.erases(block) });
         }
         let most = self.pages_of(block);
         let programmed = std::mem::take(&mut self.next_page[block.index()]);
@@ -672,7 +885,13 @@ impl<T: Timing> Nand<T> {
         if let Some(modes) = &mut self.modes {
             modes.erase(block);
         }
-        let erased = if self.is_worn_out(block) { Erased::WornOut } else { Erased::Usable };
+        let mut erased = if self.is_worn_out(block) { Erased::WornOut } else { Erased::Usable };
+        if let Some(errors) = self.errors_mut() {
+            assert!(!errors.is_bad(block), "block {} is bad: nobody erases it", block.0);
+            if errors.erase(block) {
+                erased = Erased::Failed;
+            }
+        }
         self.counts.erased_blocks += 1;
         self.counts.erased_unprogrammed += u64::from(self.geometry.pages_per_block - programmed);
         self.never_programmed += u64::from(self.geometry.page_in_program(programmed));

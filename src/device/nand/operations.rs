@@ -128,6 +128,11 @@ impl<T: Timing> Operations<T> {
     }
 
     #[inline]
+    fn page_in_block(&self, page: PhysicalPage) -> u32 {
+        page.0 & ((1 << self.page_bits) - 1)
+    }
+
+    #[inline]
     fn kind_of(&self, block: EraseBlock, within: u32) -> PageKind {
         self.word_lines.as_ref().map_or(PageKind::ALIKE, |lines| lines.kind_of(block, within))
     }
@@ -215,13 +220,56 @@ impl<T: Timing> Operations<T> {
                 // Bit 0 of `rest` is `from`; the other pages of its page of flash follow.
                 let others = self.mask - (from.0 & self.mask);
                 let units = (rest & ((2u64 << others) - 1)).count_ones();
-                let kind = self.kind_of(source, from.0 & ((1 << self.page_bits) - 1));
+                let kind = self.kind_of(source, self.page_in_block(from));
                 let there = self.timing.read_kind(source, units, kind, purpose, at);
                 read.0 = Some((page, there));
                 there
             }
         };
         self.program(target, within, purpose, there)
+    }
+
+    /// Reads a page again so many times, each time after the last. Returns the end.
+    pub fn retry(
+        &mut self,
+        (block, within): (EraseBlock, u32),
+        retries: u32,
+        purpose: Purpose,
+        at: T::Moment,
+    ) -> T::Moment {
+        let kind = self.kind_of(block, within);
+        let purpose = if purpose == Purpose::Host { Purpose::Retry } else { purpose };
+        let again = |done, _| match self.has_parts {
+            false => self.timing.read(block, purpose, done),
+            true => self.timing.read_kind(block, 1, kind, purpose, done),
+        };
+        (0..retries).fold(at, again)
+    }
+
+    /// [`Operations::copy`] of a page that is read again so many times.
+    pub fn copy_retried(
+        &mut self,
+        (source, from, rest): (EraseBlock, PhysicalPage, u64),
+        target: (EraseBlock, u32),
+        (retries, purpose): (u32, Purpose),
+        read: &mut LastRead<T::Moment>,
+        at: T::Moment,
+    ) -> T::Moment {
+        let again = self.retry((source, self.page_in_block(from)), retries, purpose, at);
+        let page = from.0 & !self.mask;
+        match read.0 {
+            Some((last, there)) if self.has_parts && retries > 0 && last == page => {
+                let both = self.timing.gather(None, again);
+                let both = self.timing.gather(Some(both), there);
+                self.program(target.0, target.1, purpose, both)
+            }
+            _ => self.copy((source, from, rest), target, purpose, read, again),
+        }
+    }
+
+    /// True if a page of a block with so many programmed pages is still in the controller.
+    pub fn is_gathered(&self, block: EraseBlock, within: u32, programmed: u32) -> bool {
+        within >= self.on_flash(block, programmed)
     }
 
     /// The pages of flash that were not complete are lost with the RAM.

@@ -88,6 +88,10 @@ impl Timing for Reserving {
         (moment <= until).then_some(moment)
     }
 
+    fn about(&self, moment: Time) -> Time {
+        moment
+    }
+
     fn read(&mut self, block: EraseBlock, purpose: Purpose, at: Time) -> Time {
         self.read_units(block, self.pages_per_program, purpose, at)
     }
@@ -137,6 +141,7 @@ impl Timing for Reserving {
         if let Some(log) = &self.log {
             let mut waits = self.wait_for_plane(block, at, begin);
             waits.add(self.wait_for_channel(block, begin, transfer));
+            let purpose = log.purpose_of_program(purpose);
             log.record(purpose, at, loaded, serviced(waits, transfer_ns));
             log.record(purpose, loaded, done, serviced(Waits::default(), program_ns));
         }
@@ -154,9 +159,9 @@ impl Timing for Reserving {
         let done = begin + erase_ns;
         if let Some(log) = &self.log {
             let waits = self.wait_for_plane(block, at, begin);
-            log.record(Purpose::Collection, at, done, serviced(waits, erase_ns));
+            log.record(Purpose::Erase, at, done, serviced(waits, erase_ns));
         }
-        self.resources(block).0.take(begin, done, Purpose::Collection);
+        self.resources(block).0.take(begin, done, Purpose::Erase);
         self.blocks[block.index()] = done;
         done
     }

@@ -1,6 +1,10 @@
 //! The options of `nand`.
 
 use super::cells::{CELLS, Cells, PROGRAM_PASSES, SLC_ENDURANCE, SLC_PROGRAM, SLC_READ};
+use super::errors::{
+    ECC, ERASE_FAILURES, ERRORS, ErrorSettings, PROGRAM_FAILURES, RBER, RBER_WEAR, READ_DISTURB, REFRESH, RETENTION,
+    RETRY, RETRY_GAIN, SCRUB,
+};
 use super::preset::Preset;
 use super::suspension::{SUSPEND, SUSPEND_READS, SUSPEND_TIME, Suspension};
 use super::{Geometry, Latencies};
@@ -89,6 +93,18 @@ pub static KIND: Kind = Kind {
             default: "3000",
             about: "erases before a block is worn out",
         },
+        ERRORS,
+        RBER,
+        RBER_WEAR,
+        RETENTION,
+        READ_DISTURB,
+        ECC,
+        RETRY,
+        RETRY_GAIN,
+        PROGRAM_FAILURES,
+        ERASE_FAILURES,
+        REFRESH,
+        SCRUB,
     ],
 };
 
@@ -118,6 +134,8 @@ pub struct NandSettings {
     pub suspension: Option<Suspension>,
     /// The maximum number of erases of a block.
     pub endurance: u32,
+    /// The errors; `None` if there are none.
+    pub errors: Option<ErrorSettings>,
     /// The term with all option values.
     pub written_out: String,
 }
@@ -156,7 +174,6 @@ impl NandSettings {
         if let Some(cells) = &cells {
             cells.whole_word_lines(&mut settings)?;
         }
-        let count = |name: &str| settings.count(name) as u32;
         let page = settings.choice::<PageBytes>("page").0;
         let unit = if settings.is_set("unit") { settings.choice::<PageBytes>("unit").0 } else { page };
         if unit > page {
@@ -185,14 +202,17 @@ impl NandSettings {
             erase_ns: settings.duration_ns("erase"),
             transfer_ns: settings.duration_ns("transfer"),
         });
+        let meaningless =
+            [Suspension::meaningless(&settings), Cells::meaningless(&settings), &ErrorSettings::meaningless(&settings)]
+                .concat();
         Ok(NandSettings {
             geometry,
             latencies,
             cells,
             suspension: Suspension::read(&settings)?,
             endurance: count("endurance"),
-            written_out: settings
-                .written_out(&[Suspension::meaningless(&settings), Cells::meaningless(&settings)].concat()),
+            errors: ErrorSettings::read(&settings)?,
+            written_out: settings.written_out(&meaningless),
         })
     }
 
@@ -207,6 +227,14 @@ impl NandSettings {
             return Err(settings.error("suspend", message, help));
         }
         Ok(self)
+    }
+
+    /// The error of a layer that has no answer to errors. `term` is that of the flash.
+    pub fn errors_refused(layer: &str, (reason, help): (&str, &str), term: &Term) -> ExpressionError {
+        match term.settle(&KIND) {
+            Ok(settings) => settings.error("errors", format!("{layer} {reason}"), help.to_string()),
+            Err(error) => error,
+        }
     }
 
     fn does_not_fit(settings: &Settings, help: String) -> ExpressionError {

@@ -16,7 +16,7 @@ const LOGICAL_BITS: u32 = 30;
 const CONTENT_BITS: u32 = 2;
 const ORIGIN_BITS: u32 = 4;
 const _: () = assert!(Geometry::MAX_LOGICAL_PAGES == 1 << LOGICAL_BITS);
-const _: () = assert!(Cause::COUNT < 1 << ORIGIN_BITS, "an origin, or none of its own, fits in the bits of a page");
+const _: () = assert!(Cause::ORIGINS < 1 << ORIGIN_BITS, "an origin, or none of its own, fits in the bits of a page");
 
 /// The spare area of a page: its logical page, and the provenance of what it holds.
 ///
@@ -51,6 +51,7 @@ impl Spare {
     pub fn new(page: LogicalPage, provenance: Provenance) -> Spare {
         let Provenance { origin, content } = provenance;
         debug_assert!(page < Self::NO_PAGE, "page {} is one of a drive", page.0);
+        debug_assert!((origin as usize) < Cause::ORIGINS, "{origin:?} copies, and keeps an origin");
         let own_origin = if origin == implied_origin(content) { 0 } else { origin as u8 + 1 };
         Spare::of_word(page.0 | (content as u32) << LOGICAL_BITS).with_own_origin(own_origin)
     }
@@ -288,8 +289,9 @@ mod tests {
     /// Every provenance on neighbouring pages, then in the other order over them: none leaves a trace in another.
     #[test]
     fn a_spare_area_returns_every_provenance_that_was_stored() {
-        let all: Vec<Provenance> = Cause::ALL
-            .into_iter()
+        let all: Vec<Provenance> = Cause::ALL[..Cause::ORIGINS]
+            .iter()
+            .copied()
             .flat_map(|origin| Content::ALL.map(|content| Provenance { origin, content }))
             .collect();
         let mut areas = SpareAreas::new(all.len() + 1);

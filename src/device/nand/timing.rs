@@ -96,6 +96,12 @@ pub trait Timing {
     /// Erases `block`.
     fn erase(&mut self, block: EraseBlock, at: Self::Moment) -> Self::Moment;
 
+    /// An instant near `moment`, to tell ages of hours: the present, where the end of an operation is not known yet. Zero
+    /// without times.
+    fn about(&self, _moment: Self::Moment) -> Time {
+        Time::ZERO
+    }
+
     /// The number of programs and erases that reads have suspended; `None` if none can be.
     fn suspensions(&self) -> Option<u64> {
         None

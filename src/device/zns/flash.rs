@@ -241,6 +241,9 @@ impl Flash {
             programmed_now: self.programmed_in(zones.clone()),
             erase_counts: zones.map(|zone| zone.erases).collect(),
             endurance: self.endurance,
+            worn_before: 0,
+            bad_blocks: None,
+            spare_blocks_left: None,
             raw_bytes: self.zones * u64::from(self.width) * block_bytes,
             by_mode: None,
         }

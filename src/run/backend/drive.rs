@@ -97,6 +97,17 @@ impl<L: Translation<Timing: Telling>> Backend for DriveBackend<L> {
         })?)
     }
 
+    fn failed_read(&mut self, at: MomentOf<L>) -> MomentOf<L> {
+        let failed = self.layer.failed_read().unwrap_or(at);
+        // What was to be read together with the page is read, too.
+        let there = self.layer.end_reads(at);
+        self.layer.timing().later(there, failed)
+    }
+
+    fn rest(&mut self, rest_ns: u64) {
+        self.layer.rest(rest_ns);
+    }
+
     fn discard(
         &mut self,
         (offset, length): (u64, u64),

@@ -102,6 +102,14 @@ pub(super) trait Backend {
         see: impl FnMut(u64, Option<u32>),
     ) -> Result<Self::Moment, RunError>;
 
+    /// The end of the last read that failed since errors could not be corrected; `at` if there are no times of these.
+    fn failed_read(&mut self, at: Self::Moment) -> Self::Moment {
+        at
+    }
+
+    /// The drive lies without power for so long. Only flash with errors is changed by it.
+    fn rest(&mut self, _rest_ns: u64) {}
+
     /// Discards the units that are covered completely. Returns them, and when it is done.
     fn discard(
         &mut self,

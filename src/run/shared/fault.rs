@@ -79,6 +79,8 @@ pub enum Fault {
     ReadOnly,
     /// There is no room.
     NoSpace,
+    /// What is stored there cannot be read.
+    Unreadable,
     /// The device cannot do it.
     Failed,
 }
@@ -96,6 +98,7 @@ impl ServeError {
                 DeviceError::ReadOnly { .. } | DeviceError::Zone(ZoneError::IsReadOnly { .. }) => Fault::ReadOnly,
                 DeviceError::Full { .. } | DeviceError::WornOut { .. } => Fault::NoSpace,
                 DeviceError::Io { source, .. } if source.kind() == std::io::ErrorKind::StorageFull => Fault::NoSpace,
+                DeviceError::Uncorrectable { .. } => Fault::Unreadable,
                 DeviceError::Io { .. } | DeviceError::Zone(_) | DeviceError::Station { .. } => Fault::Failed,
             },
         }

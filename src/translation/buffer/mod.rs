@@ -198,7 +198,10 @@ impl<L: Translation> Translation for Buffered<L> {
             self.joined.add(Label::again(Cause::HostWrite, before.provenance), 1);
             return Ok(at);
         }
-        let done = if self.contents.count() < self.most { at } else { self.make_room(at)? };
+        let done = match self.contents.count() < self.most {
+            true => at,
+            false => self.make_room(at).map_err(|error| error.for_page(write.page))?,
+        };
         self.received.add(received, 1);
         self.contents.insert(write);
         Ok(done)
@@ -210,6 +213,14 @@ impl<L: Translation> Translation for Buffered<L> {
             Some(write) => Ok((Some(write.stamp), at)),
             None => self.layer.read(page, at),
         }
+    }
+
+    fn failed_read(&mut self) -> Option<MomentOf<L>> {
+        self.layer.failed_read()
+    }
+
+    fn rest(&mut self, rest_ns: u64) {
+        self.layer.rest(rest_ns);
     }
 
     fn end_reads(&mut self, at: MomentOf<L>) -> MomentOf<L> {
@@ -235,10 +246,12 @@ impl<L: Translation> Translation for Buffered<L> {
     }
 
     fn discard(&mut self, page: LogicalPage, at: MomentOf<L>) -> Result<MomentOf<L>, TranslationError> {
+        // A layer that refuses it leaves the page as it is, here too.
+        let done = self.layer.discard(page, at)?;
         if let Some(write) = self.contents.remove(page) {
             self.dropped.add(Label::again(Cause::HostWrite, write.provenance), 1);
         }
-        self.layer.discard(page, at)
+        Ok(done)
     }
 
     fn idle(&mut self, from: Time, until: Time) -> Result<(), TranslationError> {
@@ -275,6 +288,10 @@ impl<L: Translation> Translation for Buffered<L> {
 
     fn free_blocks(&self) -> u64 {
         self.layer.free_blocks()
+    }
+
+    fn spare_blocks(&self) -> Option<u32> {
+        self.layer.spare_blocks()
     }
 
     fn effective_overprovisioning(&self) -> f64 {

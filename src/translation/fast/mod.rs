@@ -153,7 +153,7 @@ impl<T: Timing> Fast<T> {
                 let plane = self.nand.geometry().unit_of(block);
                 self.free.put(plane, block, self.nand.erase_counts()[block.index()]);
             }
-            Erased::WornOut => {
+            Erased::WornOut | Erased::Failed => {
                 self.retired += 1;
                 if self.nand.geometry().blocks - self.retired < self.settings.needed_blocks() {
                     return Err(self.worn_out());

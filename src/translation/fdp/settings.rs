@@ -251,6 +251,10 @@ impl FlashLayer for FdpSettings {
         self.buffer
     }
 
+    fn refuses_errors(&self) -> Option<(&'static str, &'static str)> {
+        Some(("gives up no block of a reclaim unit (fdp)", "remove fdp, or errors"))
+    }
+
     fn on<T: Timing + Send + 'static>(&self, flash: Nand<T>, seed: u64) -> FdpLayer<T> {
         FdpLayer::new(flash, self, seed)
     }

@@ -241,7 +241,7 @@ impl OpenUnit {
 
     /// Gives up the unit, full or not.
     pub fn give_up(&mut self) -> Option<Unit> {
-        self.frontier.give_up();
+        self.frontier.give_up_all();
         self.unit.take()
     }
 
@@ -251,7 +251,7 @@ impl OpenUnit {
         self.unit = Some(unit);
         let (mut least, mut next) = (u32::MAX, 0);
         for (plane, (block, programmed)) in (0..).zip(blocks) {
-            let is_open = self.frontier.reopen(plane, block, programmed, geometry);
+            let is_open = self.frontier.reopen(plane, block, (programmed, geometry.pages_per_block), geometry);
             debug_assert!(is_open, "plane {plane} had a block of another unit");
             if programmed < least {
                 (least, next) = (programmed, plane);

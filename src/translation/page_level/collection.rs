@@ -23,11 +23,36 @@ const OWNERS_AHEAD: usize = 16;
 const MOST_CHOICES_PER_BLOCK: u32 = 64;
 
 impl<T: Timing, M: PageMap> PageLevel<T, M> {
-    /// Gives the frontier of host writes a block; collects until more blocks are erased than the reserve.
+    /// Gives the frontier of host writes a block; collects until more blocks are erased than the reserve. Returns its first
+    /// page, which will hold `page`.
     #[cold]
-    pub(super) fn refill(&mut self, stream: usize, at: T::Moment) -> Result<PhysicalPage, TranslationError> {
+    pub(super) fn refill(
+        &mut self,
+        stream: usize,
+        page: LogicalPage,
+        at: T::Moment,
+    ) -> Result<PhysicalPage, TranslationError> {
+        if self.upkeep.is_none() {
+            return self.refill_host(stream, at);
+        }
+        self.check_writable(page)?;
+        self.look_after(at)?;
+        self.check_writable(page)?;
+        if let Some(place) = self.host[stream].take() {
+            return Ok(place);
+        }
+        let refilled = self.refill_host(stream, at);
+        match self.or_read_only(refilled)? {
+            // The drive may be read-only from now on, but pages are programmed in order: this one is not left out.
+            Some(place) => Ok(place),
+            None => Err(self.check_writable(page).expect_err("a drive that finds no place is read-only")),
+        }
+    }
+
+    /// [`PageLevel::refill`] of a drive that can be written.
+    fn refill_host(&mut self, stream: usize, at: T::Moment) -> Result<PhysicalPage, TranslationError> {
         if let Some(full) = self.host[stream].close() {
-            self.close(full);
+            self.close_full(full);
         }
         if self.cache.is_some()
             && let Some(page) = self.open_in_cache(stream, at)?
@@ -51,15 +76,26 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
                 self.is_short_of_space = false;
                 return Ok(page);
             }
+            if self.is_read_only() {
+                return Err(self.worn_out());
+            }
         }
         self.is_short_of_space = false;
+        if self.upkeep.is_some() && self.empty_bad_block(at)? {
+            // Its pages have taken room.
+            return match self.host[stream].take() {
+                Some(page) => Ok(page),
+                None => self.refill_host(stream, at),
+            };
+        }
         // Copies that share the frontier may have filled the opened block.
         if let Some(full) = self.host[stream].close() {
-            self.close(full);
+            self.close_full(full);
         }
         let block = self.free.take(self.host[stream].plane()).expect("more than the reserve is erased");
         self.stream_of_block[block.index()] = stream as u8;
-        self.host[stream].open(block, self.nand.geometry());
+        let part = self.usable_part(block);
+        self.host[stream].open(part, self.nand.geometry());
         Ok(self.host[stream].take().expect("an erased block has room"))
     }
 
@@ -94,13 +130,14 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
                 return Ok(run);
             }
             if let Some(full) = self.copy_frontier(stream).close() {
-                self.close(full);
+                self.close_full(full);
             }
             let plane = self.copy_frontier(stream).plane();
             if let Some(block) = self.free.take(plane) {
                 let geometry = *self.nand.geometry();
                 self.stream_of_block[block.index()] = stream as u8;
-                self.copy_frontier(stream).open(block, &geometry);
+                let part = self.usable_part(block);
+                self.copy_frontier(stream).open(part, &geometry);
             } else {
                 self.copy_frontier(stream).next_plane();
             }
@@ -114,11 +151,12 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
             return Ok(run);
         }
         if let Some(full) = self.cold.close() {
-            self.close(full);
+            self.close_full(full);
         }
         let block = self.free.take_most_worn().ok_or_else(|| self.worn_out())?;
         self.stream_of_block[block.index()] = stream as u8;
-        self.cold.open(block, self.nand.geometry());
+        let part = self.usable_part(block);
+        self.cold.open(part, self.nand.geometry());
         Ok(self.cold.take_run(most).expect("an erased block has room"))
     }
 
@@ -220,7 +258,7 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
                     pacing.has_freed(self.nand.geometry().pages_per_block);
                 }
             }
-            Erased::WornOut => self.retire()?,
+            Erased::WornOut | Erased::Failed => self.retire()?,
         }
         if M::ON_FLASH && !self.is_short_of_space { self.write_moved(cause, done) } else { Ok(done) }
     }
@@ -325,6 +363,10 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
     /// reserve.
     pub(super) fn retire(&mut self) -> Result<(), TranslationError> {
         self.retired += 1;
+        if self.upkeep.is_some() {
+            self.check_spare_blocks();
+            return Ok(());
+        }
         let geometry = self.nand.geometry();
         debug_assert!(self.retired <= geometry.blocks, "a block is retired once");
         let kept = u64::from(self.settings.reserve) + 2 + u64::from(self.settings.fixed_slc_blocks());

@@ -48,7 +48,7 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
         let to = match cause {
             Cause::Mapping => match self.host[stream].take() {
                 Some(to) => to,
-                None => self.refill(stream, at)?,
+                None => self.refill(stream, page, at)?,
             },
             _ => self.copy_run(stream, cause, 1)?.0,
         };

@@ -18,6 +18,7 @@
 //! | `settings` | the options |
 //! | `slc_cache` | blocks in SLC mode before the others, and their folding |
 //! | `slc_settings` | the options of that |
+//! | `upkeep` | refresh, scrub and bad blocks, on flash with errors |
 //! | `victim_sets` | the candidates of collection, by plane or by stream |
 //!
 //! Guarantees: a read returns the newest write; a copy keeps the content label; collection never needs more erased
@@ -31,6 +32,7 @@ mod rebuild;
 pub(super) mod settings;
 mod slc_cache;
 pub(super) mod slc_settings;
+mod upkeep;
 mod victim_sets;
 
 pub use map::{Miss, PageMap, RamMap};
@@ -38,7 +40,7 @@ pub use pacing::PaceSettings;
 pub use settings::{KIND, PageSettings, ReadVictim, Streams, VICTIMS, WearLevelling};
 pub use slc_settings::SlcSettings;
 
-use super::free_blocks::FreeBlocks;
+use super::free_blocks::{FoundBlock, FreeBlocks};
 use super::frontier::Frontier;
 use super::valid_pages::ValidPages;
 use super::{Flash, PageWrite, Translation, TranslationError, UNMAPPED, read_newest};
@@ -48,6 +50,7 @@ use crate::time::Time;
 use pacing::Pacing;
 use slc_cache::SlcCache;
 use std::collections::BTreeSet;
+use upkeep::Upkeep;
 use victim_sets::VictimSets;
 
 /// A page-level translation layer on flash.
@@ -85,17 +88,32 @@ pub struct PageLevel<T: Timing, M = RamMap> {
     pacing: Option<Box<Pacing<T::Moment>>>,
     /// The number of pages programmed at which the next step may be due; never without a pace.
     pace_at: u64,
+    /// On flash with errors.
+    upkeep: Option<Box<Upkeep>>,
 }
 
 impl<T: Timing, M: PageMap> PageLevel<T, M> {
     /// A drive with nothing written, and an empty map.
     pub fn new(nand: Nand<T>, settings: &PageSettings, map: M, seed: u64) -> PageLevel<T, M> {
+        if nand.has_errors() {
+            return PageLevel::with_errors(nand, &Upkeep::settings(settings), map, seed);
+        }
         let mut drive = PageLevel::without_blocks(nand, settings, map, seed);
         let (fixed, geometry) = (settings.fixed_slc_blocks(), *drive.nand.geometry());
         drive.free.put_range(fixed..geometry.blocks, &geometry);
         if let Some(cache) = &mut drive.cache {
             cache.free().put_range(0..fixed, &geometry);
         }
+        drive
+    }
+
+    /// The same on flash with errors, of which some blocks may be bad.
+    fn with_errors(nand: Nand<T>, settings: &PageSettings, map: M, seed: u64) -> PageLevel<T, M> {
+        let mut drive = PageLevel::without_blocks(nand, settings, map, seed);
+        for block in (0..drive.nand.geometry().blocks).map(EraseBlock) {
+            drive.retired += u32::from(drive.free.put_found(block, &drive.nand) != FoundBlock::Erased);
+        }
+        drive.check_spare_blocks();
         drive
     }
 
@@ -135,6 +153,7 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
                 .pace
                 .map(|pace| Box::new(Pacing::new(pace, geometry.pages_per_block, geometry.pages_per_program))),
             pace_at: if settings.pace.is_some() { 0 } else { u64::MAX },
+            upkeep: Upkeep::of(&nand, settings),
             nand,
         }
     }
@@ -208,7 +227,7 @@ impl<T: Timing, M: PageMap> Translation for PageLevel<T, M> {
         let stream = self.stream_of(&write);
         let to = match self.host[stream].take() {
             Some(page) => page,
-            None => self.refill(stream, at)?,
+            None => self.refill(stream, write.page, at)?,
         };
         debug_assert!(u64::from(write.page.0) < self.settings.exported_pages, "the host has no page {}", write.page.0);
         debug_assert!(!self.valid.contains(to), "page {} is given out once between erases", to.0);
@@ -233,7 +252,18 @@ impl<T: Timing, M: PageMap> Translation for PageLevel<T, M> {
         if from == UNMAPPED {
             return Ok((None, at));
         }
+        if self.upkeep.is_some() {
+            return self.read_looked_after(page, PhysicalPage(from), at);
+        }
         read_newest(&mut self.nand, page, PhysicalPage(from), at)
+    }
+
+    fn failed_read(&mut self) -> Option<T::Moment> {
+        self.nand.failed_read()
+    }
+
+    fn rest(&mut self, rest_ns: u64) {
+        self.nand.rest(rest_ns);
     }
 
     #[inline]
@@ -246,6 +276,7 @@ impl<T: Timing, M: PageMap> Translation for PageLevel<T, M> {
     }
 
     fn discard(&mut self, page: LogicalPage, at: T::Moment) -> Result<T::Moment, TranslationError> {
+        self.check_writable(page)?;
         let at = self.load_entry(page, at)?;
         if self.map.lookup(page) != UNMAPPED {
             let from = self.map.update(page, UNMAPPED);
@@ -255,13 +286,15 @@ impl<T: Timing, M: PageMap> Translation for PageLevel<T, M> {
     }
 
     fn idle(&mut self, from: Time, until: Time) -> Result<(), TranslationError> {
-        let mut at = self.fold_in_idle_time(from, until)?;
-        while at < until && self.free.count() < self.settings.background_blocks {
+        let at = self.fold_in_idle_time(from, until)?;
+        let mut at = self.scrub_while_idle(at, until)?;
+        while at < until && self.free.count() < self.settings.background_blocks && !self.is_read_only() {
             if self.victims.invalid_in_candidates() < u64::from(self.nand.geometry().pages_per_block) {
                 break;
             }
             let begin = self.nand.timing().instant(at);
-            let collected = self.collect_next(begin)?;
+            let collected = self.collect_next(begin);
+            let Some(collected) = self.or_read_only(collected)? else { break };
             match self.nand.timing().settle(collected, until) {
                 Some(done) => at = done,
                 None => break,
@@ -294,7 +327,8 @@ impl<T: Timing, M: PageMap> Translation for PageLevel<T, M> {
 
     fn events(&self) -> Vec<(&'static str, u64)> {
         let of_cache = self.cache.iter().flat_map(|cache| cache.events());
-        self.map.events().into_iter().chain(of_cache).collect()
+        let upkeep = self.upkeep.iter().flat_map(|upkeep| upkeep.events());
+        self.map.events().into_iter().chain(of_cache).chain(upkeep).collect()
     }
 
     fn sent(&self) -> &Tally {
@@ -311,6 +345,10 @@ impl<T: Timing, M: PageMap> Translation for PageLevel<T, M> {
 
     fn free_blocks(&self) -> u64 {
         u64::from(self.free.count()) + self.cache.as_ref().map_or(0, |cache| cache.free_count().into())
+    }
+
+    fn spare_blocks(&self) -> Option<u32> {
+        self.spare_blocks_left()
     }
 
     fn effective_overprovisioning(&self) -> f64 {

@@ -104,6 +104,13 @@ impl<M> Pacing<M> {
         }
     }
 
+    /// Free pages of an erased block turn out to be none.
+    pub fn has_lost(&mut self, pages: u32) {
+        if let Some(base) = &mut self.base {
+            *base -= i64::from(pages);
+        }
+    }
+
     /// A block was erased.
     pub fn has_freed(&mut self, pages: u32) {
         self.freed += u64::from(pages);
@@ -115,6 +122,14 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
     #[cold]
     #[inline(never)]
     pub(super) fn keep_pace(&mut self, at: T::Moment) -> Result<(), TranslationError> {
+        if self.is_read_only() {
+            return Ok(());
+        }
+        let kept = self.keep_level(at);
+        self.or_read_only(kept).map(|_| ())
+    }
+
+    fn keep_level(&mut self, at: T::Moment) -> Result<(), TranslationError> {
         let written = self.written;
         let pacing = self.pacing.as_mut().expect("a drive without a pace keeps none");
         let since = written - std::mem::replace(&mut pacing.reckoned, written);

@@ -10,6 +10,7 @@ use crate::translation::{TranslationError, UNMAPPED, newest_versions, settle_ope
 /// Rebuilds all state that was in RAM.
 pub fn rebuilt<T: Timing, M: PageMap>(lost: PageLevel<T, M>) -> Result<PageLevel<T, M>, TranslationError> {
     let PageLevel { mut nand, settings, map, seed, .. } = lost;
+    nand.lose_due_blocks();
     settle_open_pages(&mut nand, !settings.fills_before_erase)?;
     let mut drive = PageLevel::without_blocks(nand, &settings, map, seed);
     // The counts are lost, too: they continue from the flash's.
@@ -28,6 +29,7 @@ pub fn rebuilt<T: Timing, M: PageMap>(lost: PageLevel<T, M>) -> Result<PageLevel
         match found(&mut drive, block) {
             FoundBlock::Erased => {}
             FoundBlock::WornOut => drive.retired += 1,
+            FoundBlock::Bad => add_bad(&mut drive, block),
             FoundBlock::Programmed if programmed < drive.nand.pages_of(block) => {
                 partly_programmed.push((programmed, block));
             }
@@ -39,11 +41,20 @@ pub fn rebuilt<T: Timing, M: PageMap>(lost: PageLevel<T, M>) -> Result<PageLevel
         // In the order in which they were written.
         cache.sort_closed(|block| drive.nand.found(block).next().map_or((0, 0), |found| found.sequence));
     }
+    let made_room = make_room(&mut drive);
+    drive.or_read_only(made_room)?;
+    drive.check_spare_blocks();
+    Ok(drive)
+}
+
+/// Frees the space that the drive keeps erased, as far as it can.
+fn make_room<T: Timing, M: PageMap>(drive: &mut PageLevel<T, M>) -> Result<(), TranslationError> {
+    let pages_per_block = u64::from(drive.nand.geometry().pages_per_block);
     let at = drive.nand.timing().instant(Time::ZERO);
     // Completes an interrupted collection before hosts take the space it needs. Its victim is the emptiest block;
     // whatever the policy, that is the one that fits.
     while drive.free.count() == 0
-        && let Some(victim) = emptiest(&drive)
+        && let Some(victim) = emptiest(drive)
     {
         if drive.nand.is_slc(victim) {
             drive.fold_first(victim, at)?;
@@ -51,17 +62,26 @@ pub fn rebuilt<T: Timing, M: PageMap>(lost: PageLevel<T, M>) -> Result<PageLevel
             drive.collect(victim, Cause::GarbageCollection, at)?;
         }
     }
-    while drive.free.count() <= settings.reserve {
+    while drive.free.count() <= drive.settings.reserve && !drive.is_read_only() {
         if drive.fold_for_space(at)?.is_some() {
             continue;
         }
-        if drive.victims.invalid_in_candidates() < u64::from(geometry.pages_per_block) {
+        if drive.victims.invalid_in_candidates() < pages_per_block {
             break;
         }
         drive.collect_one(at)?;
     }
     drive.write_moved(Cause::Mapping, at)?;
-    Ok(drive)
+    Ok(())
+}
+
+/// Adds a bad block that holds pages. Valid ones are to be moved.
+fn add_bad<T: Timing, M: PageMap>(drive: &mut PageLevel<T, M>, block: EraseBlock) {
+    drive.retired += 1;
+    let holds_valid = drive.valid.words_of(block).any(|word| drive.valid.word(word) != 0);
+    if let Some(upkeep) = drive.upkeep.as_mut().filter(|_| holds_valid) {
+        upkeep.add_bad(block);
+    }
 }
 
 /// Adds an erased block to those of the drive or of its cache, and counts one in SLC mode. Returns the state of the block; one
@@ -111,11 +131,11 @@ fn reopen<T: Timing, M: PageMap>(drive: &mut PageLevel<T, M>, mut blocks: Vec<(u
         let stream = drive.stream_of_block[block.index()] as usize;
         let own_plane = geometry.unit_of(block);
         let planes = || (0..geometry.units()).map(|step| (own_plane + step) % geometry.units());
-        let (pages, is_slc) = ((programmed, drive.nand.pages_of(block)), drive.nand.is_slc(block));
+        let (part, is_slc) = ((programmed, drive.nand.usable_pages(block)), drive.nand.is_slc(block));
         // Copies do not go to blocks in SLC mode.
         let copies = drive.copies.get_mut(stream).filter(|_| !is_slc);
-        let taken = copies.is_some_and(|copies| planes().any(|p| copies.reopen(p, block, pages, &geometry)))
-            || planes().any(|p| drive.host[stream].reopen(p, block, pages, &geometry));
+        let taken = copies.is_some_and(|copies| planes().any(|p| copies.reopen(p, block, part, &geometry)))
+            || planes().any(|p| drive.host[stream].reopen(p, block, part, &geometry));
         if taken {
             // Its invalid pages are counted, as before the cut.
             let first = geometry.first_page(block).0;

@@ -328,6 +328,8 @@ pub struct PageSettings {
     pub is_by_plane: bool,
     /// Erased blocks reserved for copies.
     pub reserve: u32,
+    /// Blocks beyond those that hold the exported pages, and are open or in reserve.
+    pub spare_blocks: u32,
     /// Erased blocks beyond the reserve that collection makes ahead of the host.
     pub ahead: u32,
     /// Collection in steps; `None`: a victim is collected at once.
@@ -409,6 +411,7 @@ impl PageSettings {
             spare_shares: Self::spare_shares(settings, streams)?,
             reserve: settings.count("reserve") as u32,
             is_by_plane: settings.choice::<Scope>("scope") == Scope::Plane,
+            spare_blocks: 0,
             ahead: 0,
             pace: None,
             wear: match wear {
@@ -439,7 +442,7 @@ impl PageSettings {
             let open_blocks = page.open_blocks(geometry) as u32;
             PaceSettings::new(step, geometry.units(), spare_blocks, (page.reserve + ahead, open_blocks))
         });
-        Ok(PageSettings { ahead, pace, ..page })
+        Ok(PageSettings { spare_blocks, ahead, pace, ..page })
     }
 
     /// Options without effect, given the others; they are rejected if written.
@@ -573,6 +576,10 @@ impl FlashLayer for PageSettings {
 
     fn buffer(&self) -> Option<BufferSettings> {
         self.buffer
+    }
+
+    fn refuses_errors(&self) -> Option<(&'static str, &'static str)> {
+        self.slc.map(|_| ("gives up no block of its cache in SLC mode", "remove slc-cache, or errors"))
     }
 
     fn on<T: Timing + Send + 'static>(&self, flash: Nand<T>, seed: u64) -> PageLevel<T, RamMap> {

@@ -144,7 +144,7 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
                 }
                 self.stream_of_block[block.index()] = stream as u8;
                 let pages = self.nand.pages_of(block);
-                self.host[stream].open_part(block, pages, self.nand.geometry());
+                self.host[stream].open((block, pages), self.nand.geometry());
                 return Ok(self.host[stream].take());
             }
             if !cache.settings.folds_when_full || self.fold_next(at)?.is_none() {

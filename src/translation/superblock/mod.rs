@@ -239,7 +239,7 @@ impl<T: Timing> SuperblockFtl<T> {
             Erased::Usable => {
                 self.free.put(geometry.unit_of(victim), victim, self.nand.erase_counts()[victim.index()]);
             }
-            Erased::WornOut => self.retire()?,
+            Erased::WornOut | Erased::Failed => self.retire()?,
         }
         Ok(())
     }

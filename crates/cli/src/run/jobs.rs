@@ -83,7 +83,8 @@ impl Runner<'_> {
     /// The command's job in this place.
     fn job<'a>(&'a self, place: Place<'a>) -> Result<Job<'a>, RunError> {
         let work = self.work(place)?;
-        let options = RunOptions { log: self.log.clone(), ..self.command.options(&work) };
+        let log = self.log.as_ref().map(Logging::for_run);
+        let options = RunOptions { log, ..self.command.options(&work) };
         Ok(Job { work, place, seed: self.command.seed, options })
     }
 
@@ -135,6 +136,7 @@ impl Run {
             fill: self.fill,
             precondition: self.precondition,
             verify: self.verify,
+            age: self.age.clone(),
             file: FileShape { bytes: self.size, utilization: self.utilization, fsync_every: self.fsync_every },
             part: self.only.unwrap_or(Part::Whole),
             cpu: self.cpu.clone(),

@@ -19,7 +19,7 @@ use crate::words::one_of;
 use crate::workload::{Replaying, Source};
 use flashpath::expression::Amount;
 use flashpath::report::{Environment, RequestLog};
-use flashpath::run::{Logging, Part, Path};
+use flashpath::run::{Age, Logging, Part, Path};
 use flashpath::task::CpuTable;
 use flashpath_environment::environment;
 use jobs::Runner;
@@ -28,6 +28,16 @@ use on_kernel::ThisMachine;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+/// What standard output gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum OutputFormat {
+    Table,
+    Json,
+    Csv,
+    Fio,
+    Openmetrics,
+}
 
 /// Run a workload on one or several paths, or in a directory
 ///
@@ -78,6 +88,10 @@ pub struct Run {
     /// Check that every read returns the latest write, and read everything back at the end
     #[arg(long)]
     verify: bool,
+    /// The age of a drive whose flash has errors, such as years=1,cycles=50%: each block was erased for that share of its
+    /// endurance, and what is written before counting begins lies for that long
+    #[arg(long, value_name = "AGE", value_parser = age)]
+    age: Option<Age>,
     /// The size of the file in which a block workload runs, such as 1G [default on a kernel file system: half of the
     /// free space]
     #[arg(long, value_name = "BYTES", value_parser = disk_size, help_heading = "File system")]
@@ -103,6 +117,17 @@ pub struct Run {
     cpu: Option<CpuTable>,
     #[command(flatten)]
     pub replaying: Replaying,
+    /// What standard output gets: table; json and csv are as --json - and --csv -; fio: the JSON of fio's --output-format=json, for
+    /// programs that read it; openmetrics: a text for stores of metrics
+    #[arg(
+        long,
+        value_name = "FORMAT",
+        value_enum,
+        default_value = "table",
+        hide_possible_values = true,
+        help_heading = "Results"
+    )]
+    output_format: OutputFormat,
     /// Write the results as JSON, an array with an object for each path; - is standard output, instead of the table
     #[arg(long, value_name = "FILE", help_heading = "Results")]
     pub json: Option<PathBuf>,
@@ -119,12 +144,20 @@ pub struct Run {
     /// Write a Parquet file with a row for each counted request of a simulated run: its times, and where the time went
     #[arg(long, value_name = "FILE.parquet", help_heading = "Results")]
     log: Option<PathBuf>,
+    /// Tell what the latencies at each percentile of a simulated run are made of: waits for dies, channels, collection, erases,
+    /// the map, the write buffer; retries, service
+    #[arg(long, help_heading = "Results")]
+    waits: bool,
     /// Write the results as one self-contained HTML page
     #[arg(long, value_name = "FILE.html", help_heading = "Results")]
     report: Option<PathBuf>,
     /// No progress and no warnings
     #[arg(long, help_heading = "Results")]
     pub quiet: bool,
+}
+
+fn age(text: &str) -> Result<Age, String> {
+    Age::read(text).map_err(|error| format!("{}: {}", error.message, error.help))
 }
 
 fn scale(text: &str) -> Result<f64, String> {
@@ -206,17 +239,18 @@ impl Run {
 
     /// The log of requests, if it is asked for.
     fn request_log(&self) -> Result<Option<Logging>, Failure> {
-        let Some(file) = &self.log else { return Ok(None) };
+        let Some(file) = &self.log else { return Ok(self.waits.then(|| Logging::new(None, true))) };
         if self.on.len() > 1 {
             let message = format!("--log writes the requests of one path, and there are {}", self.on.len());
             return Err(Failure::input(message, Some("run each path on its own, with a log of its own".to_string())));
         }
-        Ok(Some(Logging::new(RequestLog::create(file)?)))
+        Ok(Some(Logging::new(Some(RequestLog::create(file)?), self.waits)))
     }
 
     /// Where the results are from, found before the run: a file that cannot be read later would cost them.
     fn environment(&self, source: &Source) -> Result<Environment, Failure> {
-        let is_asked = self.json.is_some() || self.csv.is_some() || self.parquet.is_some();
+        let is_printed = !matches!(self.output_format, OutputFormat::Table | OutputFormat::Openmetrics);
+        let is_asked = is_printed || self.json.is_some() || self.csv.is_some() || self.parquet.is_some();
         let unreadable =
             |error: std::io::Error| Failure::input(format!("cannot read the workload's file: {error}"), None);
         if is_asked { environment(source.file()).map_err(unreadable) } else { Ok(Environment::default()) }

@@ -1,6 +1,6 @@
 //! The results of a command: printed, and written to the requested files.
 
-use super::Run;
+use super::{OutputFormat, Run};
 use crate::failure::{Failure, exit_code};
 use crate::workload::Source;
 use flashpath::report::{self, Environment, RunResult};
@@ -29,6 +29,11 @@ impl Run {
                 let message = format!("{option} cannot be written to standard output");
                 return Err(Failure::input(message, Some("give it the name of a file".to_string())));
             }
+        }
+        let to_standard_output = outputs.iter().find(|(_, file)| *file == Path::new(STANDARD_OUTPUT));
+        if let Some((option, _)) = to_standard_output.filter(|_| self.output_format != OutputFormat::Table) {
+            let message = format!("{option} - and --output-format both choose what standard output gets");
+            return Err(Failure::input(message, Some(format!("leave one of them out, or name a file for {option}"))));
         }
         let is_file = |file: &Path| file != Path::new(STANDARD_OUTPUT);
         for (_, file) in outputs.iter().filter(|(_, file)| is_file(file)) {
@@ -89,17 +94,25 @@ impl Run {
         let json = || report::json(results, environment);
         let csv = || report::csv(results, environment);
         let is_stdout = |file: &&PathBuf| file.as_path() == Path::new(STANDARD_OUTPUT);
-        if self.json.as_ref().is_some_and(|file| is_stdout(&file)) {
-            crate::print(&json())?;
-        } else if self.csv.as_ref().is_some_and(|file| is_stdout(&file)) {
-            crate::print(&csv())?;
-        } else if self.windows.as_ref().is_some_and(|file| is_stdout(&file)) {
-            crate::print(&report::windows_csv(results))?;
-        } else {
-            let terminal = std::io::stdout().is_terminal();
-            let width = if terminal { usize::from(console::Term::stdout().size().1) } else { 120 };
-            crate::print(&report::table(results, width, terminal && console::colors_enabled()))?;
-            crate::print(&report::windows_text(results))?;
+        let format = match self.output_format {
+            OutputFormat::Table if self.json.as_ref().is_some_and(|file| is_stdout(&file)) => OutputFormat::Json,
+            OutputFormat::Table if self.csv.as_ref().is_some_and(|file| is_stdout(&file)) => OutputFormat::Csv,
+            format => format,
+        };
+        match format {
+            OutputFormat::Json => crate::print(&json())?,
+            OutputFormat::Csv => crate::print(&csv())?,
+            OutputFormat::Fio => crate::print(&(report::fio_json(results, environment) + "\n"))?,
+            OutputFormat::Openmetrics => crate::print(&report::open_metrics(results))?,
+            OutputFormat::Table if self.windows.as_ref().is_some_and(|file| is_stdout(&file)) => {
+                crate::print(&report::windows_csv(results))?;
+            }
+            OutputFormat::Table => {
+                let terminal = std::io::stdout().is_terminal();
+                let width = if terminal { usize::from(console::Term::stdout().size().1) } else { 120 };
+                crate::print(&report::table(results, width, terminal && console::colors_enabled()))?;
+                crate::print(&report::windows_text(results))?;
+            }
         }
         if let Some(file) = self.json.as_ref().filter(|file| !is_stdout(file)) {
             report::write_file(file, json())?;

@@ -5,8 +5,17 @@ use flashpath::label::{Cause, Content};
 use flashpath::units::{BLOCK_BYTES, human_size};
 
 /// The causes of copies.
-const COPYING: [Cause; 6] =
-    [Cause::SegmentCleaning, Cause::Reclaim, Cause::Merge, Cause::GarbageCollection, Cause::WearLevelling, Cause::Fold];
+const COPYING: [Cause; 9] = [
+    Cause::SegmentCleaning,
+    Cause::Reclaim,
+    Cause::Merge,
+    Cause::GarbageCollection,
+    Cause::WearLevelling,
+    Cause::Fold,
+    Cause::Refresh,
+    Cause::Scrub,
+    Cause::BadBlock,
+];
 
 /// Blocks of 4 KiB since the path was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

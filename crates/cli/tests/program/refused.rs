@@ -78,10 +78,24 @@ fn a_number_out_of_range_is_refused() {
         "--precondition=0",
         "--precondition=NaNx",
         "--precondition=-1x",
+        "--age=years=-1",
+        "--age=cycles=100%",
+        "--age=weeks=2",
     ] {
         let name = option.split('=').next().unwrap();
         bench.refuses(&["run", "t.csv", "--on", TIMED, option], &["invalid value", name]);
     }
+}
+
+#[test]
+fn an_age_that_changes_nothing_is_refused() {
+    let bench = Bench::new();
+    let old = ["--age", "years=1,cycles=50%"];
+    let on = |path| [&["run", "uniform", "--on", path][..], &old].concat();
+    bench.refuses(&on("page/nand:size=128M"), &["no effect", "add errors=on"]);
+    bench.refuses(&on("conv:size=128M"), &["conv:size=128M is none"]);
+    bench.refuses(&on("page/nand:size=128M,errors=on"), &["nothing is written before the count", "--fill"]);
+    bench.refuses(&on("ext/page/nand:size=256M,errors=on"), &["is of a translation layer on flash"]);
 }
 
 #[test]

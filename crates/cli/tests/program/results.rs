@@ -350,3 +350,46 @@ fn a_path_may_have_a_short_name() {
     bench.refuses(&["run", "uniform", "--on", &format!("={DRIVE}")], &["a name has 1 to 64"]);
     bench.refuses(&["run", "uniform", "--on", "base=pag/nand"], &["did you mean page?"]);
 }
+
+#[test]
+fn other_programs_get_the_same_numbers_in_their_own_form() {
+    let bench = Bench::new();
+    let run = |format: &str| bench.flashpath(&["run", MIXED, "--on", TIMED, "--output-format", format]);
+    let ours = bench.json(MIXED, TIMED, &[]);
+    let fio = run("fio");
+    assert_eq!(fio.code, Some(0), "{fio:?}");
+    let fio: Value = serde_json::from_str(&fio.stdout).unwrap();
+    let write = &fio["jobs"][0]["write"];
+    let latency = &ours["latency_ns"]["write"];
+    assert_eq!(write["io_bytes"], ours["workload"]["written_blocks"].as_u64().unwrap() * 4096);
+    assert_eq!((&write["total_ios"], &write["clat_ns"]["max"]), (&latency["count"], &latency["max"]));
+    assert_eq!((&write["lat_ns"]["min"], &write["lat_ns"]["stddev"]), (&latency["min"], &latency["stddev"]));
+    let p99 = write["clat_ns"]["percentile"]["99.000000"].as_f64().unwrap();
+    assert!((p99 / latency["p99"].as_f64().unwrap() - 1.0).abs() < 0.05, "{p99} and {latency}");
+    assert_eq!(fio["jobs"][0]["flashpath"]["write_amplification"], ours["write_amplification"]);
+    let metrics = run("openmetrics");
+    let total = ours["write_amplification"]["total"].as_f64().unwrap();
+    let line = format!("flashpath_write_amplification{{path=\"{TIMED}\",of=\"total\"}} {total}");
+    assert!(metrics.stdout.lines().any(|found| found == line), "{line}: {}", metrics.stdout);
+    assert!(metrics.stdout.ends_with("# EOF\n"));
+    assert_eq!(without_wall(super::bench::only_result(&run("json").stdout)), without_wall(ours));
+    assert!(run("csv").stdout.starts_with("path,"), "{:?}", run("csv"));
+    let both = ["run", MIXED, "--on", TIMED, "--output-format", "fio", "--json", "-"];
+    bench.refuses(&both, &["both choose what standard output gets"]);
+    bench.refuses(&["run", MIXED, "--on", TIMED, "--output-format", "xml"], &["openmetrics"]);
+}
+
+#[test]
+fn waits_tell_what_each_percentile_is_made_of() {
+    let bench = Bench::new();
+    let told = bench.json(MIXED, TIMED, &["--waits"]);
+    let parts = &told["latency_ns"]["write"]["parts"]["p99"];
+    let sum: f64 = parts.as_object().unwrap().values().map(|ns| ns.as_f64().unwrap()).sum();
+    let p99 = told["latency_ns"]["write"]["p99"].as_f64().unwrap();
+    assert!((sum / p99 - 1.0).abs() < 1.0 / 60.0, "{sum} and {p99}");
+    assert!(parts["collection"].as_f64().unwrap() > 0.0, "{parts}");
+    assert!(bench.json(MIXED, TIMED, &[])["latency_ns"]["write"].get("parts").is_none());
+    let table = bench.flashpath(&["run", MIXED, "--on", TIMED, "--waits"]);
+    assert!(table.stdout.contains("write, p99, of it collection"), "{}", table.stdout);
+    bench.refuses(&["run", "varmail", "--in", ".", "--waits"], &["--waits"]);
+}

@@ -69,16 +69,7 @@ impl Target {
     /// A target with drives of these paths.
     pub fn of_paths(paths: &[&str]) -> Target {
         let (began, sharing) = (Instant::now(), Sharing { read_only: false, paced: false });
-        Target::of(paths.iter().map(|path| drive_of(path, sharing, began)).collect(), Limits::default())
-    }
-
-    fn of(drives: Vec<Drive>, limits: Limits) -> Target {
-        let folder = tempfile::tempdir().unwrap();
-        let socket = folder.path().join("s");
-        let subsystem = Arc::new(Subsystem::new(Some(NAME), "", drives).unwrap());
-        let listener = Listener::bind(&Address::Unix(socket.clone())).unwrap();
-        let server = Server::start(listener, subsystem, limits, Arc::new(|_| {})).unwrap();
-        Target { server: Some(server), socket, _folder: folder }
+        Target::of(Limits::default(), paths.iter().map(|path| drive_of(path, sharing, began)).collect())
     }
 
     pub fn with(limits: Limits, paced: bool, zone_options: &str) -> Target {
@@ -89,7 +80,17 @@ impl Target {
             zones(zone_options, sharing, began),
             blocks(Sharing { read_only: true, paced }, began),
         ];
-        Target::of(drives, limits)
+        Target::of(limits, drives)
+    }
+
+    /// A target with these drives.
+    pub fn of(limits: Limits, drives: Vec<Drive>) -> Target {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("s");
+        let subsystem = Arc::new(Subsystem::new(Some(NAME), "", drives).unwrap());
+        let listener = Listener::bind(&Address::Unix(socket.clone())).unwrap();
+        let server = Server::start(listener, subsystem, limits, Arc::new(|_| {})).unwrap();
+        Target { server: Some(server), socket, _folder: folder }
     }
 
     pub fn dial(&self) -> Dial {

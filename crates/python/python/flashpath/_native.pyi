@@ -40,6 +40,8 @@ class Plan:
         cpu: str | None = None,
         window: str | None = None,
         rate: str | None = None,
+        age: str | None = None,
+        waits: bool = False,
         one: bool = False,
     ) -> Plan: ...
     @property

@@ -46,6 +46,8 @@ def run(  # type: ignore[overload-overlap]  # A text is a sequence of texts, but
     cpu: str | None = ...,
     window: str | None = ...,
     rate: str | None = ...,
+    age: str | None = ...,
+    waits: bool = ...,
     progress: RunProgressOption = ...,
 ) -> Result: ...
 @overload
@@ -73,6 +75,8 @@ def run(
     cpu: str | None = ...,
     window: str | None = ...,
     rate: str | None = ...,
+    age: str | None = ...,
+    waits: bool = ...,
     progress: RunProgressOption = ...,
 ) -> list[Result]: ...
 def run(
@@ -99,6 +103,8 @@ def run(
     cpu: str | None = None,
     window: str | None = None,
     rate: str | None = None,
+    age: str | None = None,
+    waits: bool = False,
     progress: RunProgressOption = None,
 ) -> Result | list[Result]:
     """Runs one workload on one path, or on several, one after the other, in simulated time.
@@ -131,6 +137,8 @@ def run(
             program's table (``call=800,block-copied=250``), or a file of ``flashpath calibrate --json``.
         window: The length of windows in recorded times, such as ``60s``, in place of windows of equal writes; with ``timed``.
         rate: Tell the life of the drive at this rate of writes, such as ``200GB/day``.
+        age: The age of a drive whose flash has errors: ``years=1,cycles=50%``.
+        waits: Tell what the latencies at each percentile are made of (``latency_ns.write.parts.p99.collection``).
         progress: True for a bar, False for none, or a function of :class:`flashpath.RunProgress`, which is called about
             20 times a second. Default: a bar in notebooks and terminals.
 
@@ -155,7 +163,7 @@ def run(
             name,
             _native.Plan(
                 [workload_of(workload)], [(name, path)], options, format=format, columns=columns, stage=stage, cpu=cpu,
-                window=window, rate=rate, one=True,
+                window=window, rate=rate, age=age, waits=waits, one=True,
             ),
         )
         for name, path in paths_of(on)

@@ -25,10 +25,12 @@ __all__ = [
     "InFlight",
     "InputFile",
     "Latencies",
+    "LatencyParts",
     "LedgerRow",
     "Machine",
     "ModeWear",
     "MovedBytes",
+    "PercentileParts",
     "Percentiles",
     "PolicyCost",
     "Program",
@@ -228,6 +230,10 @@ class Wear:
     endurance: int
     #: Erase blocks retired at their endurance.
     worn_out_blocks: int
+    #: Erase blocks in which a program or an erase has failed; None if none can.
+    bad_blocks: int | None
+    #: Erase blocks that the drive can still lose before it is read-only; None if none goes bad.
+    spare_blocks_left: int | None
     #: TiB of host writes until the flash is worn out, with even wear.
     lifetime_host_tib: float | None
     #: TiB of host writes until the first erase block is worn out.
@@ -269,15 +275,56 @@ class StationMap:
 class Percentiles:
     """Latencies from issue to completion, in simulated nanoseconds."""
 
+    min: int
     p50: int
     p99: int
     p999: int
     max: int
     mean: float
+    #: The standard deviation.
+    stddev: float
     #: The number of requests.
     count: int
     #: Pairs: nanoseconds, and the share of the requests with at most this latency.
     cumulative: tuple[tuple[int, float], ...]
+    #: What they are made of; None unless the run was asked with ``waits``.
+    parts: PercentileParts | None = None
+
+
+@dataclass(frozen=True)
+class LatencyParts:
+    """The parts of a latency, in simulated nanoseconds."""
+
+    #: Waiting for a die (a plane) that other requests used.
+    die_wait: float
+    #: Waiting for a channel that other requests used.
+    channel_wait: float
+    #: Waiting for a die or channel in use for collection; operations for collection.
+    collection: float
+    #: The same of erases.
+    erase: float
+    #: The same of the map of a translation layer.
+    mapping: float
+    #: Waiting for a place in a drive's write buffer.
+    buffer: float
+    #: Reading again what could not be corrected.
+    retry: float
+    #: The device's work for the request itself.
+    service: float
+    #: Outside of devices with a timing model.
+    other: float
+
+
+@dataclass(frozen=True)
+class PercentileParts:
+    """What the latencies at each percentile are made of: means over the requests within a 64th of it."""
+
+    p50: LatencyParts
+    p99: LatencyParts
+    p999: LatencyParts
+    max: LatencyParts
+    #: The means over all requests.
+    mean: LatencyParts
 
 
 @dataclass(frozen=True)

@@ -40,12 +40,14 @@ pub(super) struct Events {
     queues: [VecDeque<(Time, Event)>; KINDS],
     /// The time of the first event of each queue.
     firsts: [Time; KINDS],
+    /// The time of the first event of all.
+    next: Time,
 }
 
 impl Events {
     /// None.
     pub fn new() -> Events {
-        Events { queues: Default::default(), firsts: [NEVER; KINDS] }
+        Events { queues: Default::default(), firsts: [NEVER; KINDS], next: NEVER }
     }
 
     /// An event comes at `at`, after that.
@@ -61,6 +63,14 @@ impl Events {
         }
         let first = &mut self.firsts[after as usize];
         *first = at.min(*first);
+        self.next = at.min(self.next);
+    }
+
+    /// Notes the first event of a queue, after one was taken out.
+    #[inline]
+    fn look_at_first(&mut self, kind: usize) {
+        self.firsts[kind] = self.queues[kind].front().map_or(NEVER, |(next, _)| *next);
+        self.next = self.firsts.iter().fold(NEVER, |first, at| first.min(*at));
     }
 
     /// An event that was expected at `at`, after that, does not come.
@@ -68,19 +78,21 @@ impl Events {
         let queue = &mut self.queues[after as usize];
         let place = queue.partition_point(|other| *other < (at, event));
         assert_eq!(queue.remove(place), Some((at, event)), "what is withdrawn was expected");
-        self.firsts[after as usize] = queue.front().map_or(NEVER, |(next, _)| *next);
+        self.look_at_first(after as usize);
     }
 
     /// The time of the next event.
     #[inline]
     pub fn next(&self) -> Option<Time> {
-        let first = self.firsts.iter().fold(NEVER, |first, at| first.min(*at));
-        (first != NEVER).then_some(first)
+        (self.next != NEVER).then_some(self.next)
     }
 
     /// Takes the next event, if it comes at `at`, before which none comes.
     #[inline]
     pub fn take(&mut self, at: Time) -> Option<Event> {
+        if self.next != at {
+            return None;
+        }
         let mut next: Option<(usize, Event)> = None;
         for kind in 0..KINDS {
             if self.firsts[kind] == at
@@ -92,7 +104,7 @@ impl Events {
         }
         let (kind, event) = next?;
         self.queues[kind].pop_front();
-        self.firsts[kind] = self.queues[kind].front().map_or(NEVER, |(next, _)| *next);
+        self.look_at_first(kind);
         Some(event)
     }
 }

@@ -538,7 +538,11 @@ impl Timing for Scheduled {
     }
 
     fn erase(&mut self, block: EraseBlock, at: Moment) -> Moment {
-        self.issue(Kind::Erase, self.places.of(block).plane, block, Purpose::Collection, at)
+        self.issue(Kind::Erase, self.places.of(block).plane, block, Purpose::Erase, at)
+    }
+
+    fn about(&self, _moment: Moment) -> Time {
+        self.now
     }
 
     fn suspensions(&self) -> Option<u64> {

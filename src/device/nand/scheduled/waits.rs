@@ -92,6 +92,8 @@ impl RecordedWaits {
         match node.kind {
             Kind::Read | Kind::Copy => record((node.asked, now), serviced(times.read_ns + transfer_ns)),
             Kind::Program => {
+                let purpose = self.log.purpose_of_program(purpose);
+                let record = |times, waits| self.log.record_of(node.asker, purpose, times, waits);
                 record((node.asked, loaded), serviced(transfer_ns));
                 let suspended_ns = now.since_ns(loaded) - times.program_ns;
                 record((loaded, now), Waits { service_ns: times.program_ns, die_ns: suspended_ns, ..Waits::default() });

@@ -234,10 +234,11 @@ fn a_path_whose_account_does_not_hold_is_drawn_all_the_same() {
 /// `cache-fill` had the hatching of `checkpoint`.
 #[test]
 fn every_origin_has_a_hatching_of_its_own() {
-    let mut hatchings: Vec<_> = Cause::ALL.map(|cause| draw::hatching(cause.name())).to_vec();
+    let origins = &Cause::ALL[..Cause::ORIGINS];
+    let mut hatchings: Vec<_> = origins.iter().map(|cause| draw::hatching(cause.name())).collect();
     hatchings.sort();
     hatchings.dedup();
-    assert_eq!(hatchings.len(), Cause::ALL.len());
+    assert_eq!(hatchings.len(), origins.len());
 }
 
 #[test]
