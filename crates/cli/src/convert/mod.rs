@@ -1,4 +1,6 @@
-//! `flashpath convert`: any trace format to CSV or Parquet.
+//! `flashpath convert`: any trace format to CSV or Parquet, calls to a recording, a configuration of MQSim to a path.
+
+mod mqsim;
 
 use crate::failure::Failure;
 use crate::trace_file::TraceFile;
@@ -10,13 +12,17 @@ use std::path::PathBuf;
 /// The extension of recordings of calls.
 const RECORDING: &str = "fpcalls";
 
-/// Convert a trace of any format to CSV or Parquet, or calls of strace to a recording of calls
+/// The extension of configurations of MQSim.
+const CONFIGURATION: &str = "xml";
+
+/// Convert a trace of any format to CSV or Parquet, calls of strace to a recording of calls, or a drive of MQSim to a path
 #[derive(clap::Args)]
 pub struct Convert {
-    /// The trace, or - for standard input; its format is recognised by its content
+    /// The trace, or - for standard input; its format is recognised by its content. NAME.xml: MQSim's ssdconfig.xml, whose
+    /// path is printed
     trace: PathBuf,
     /// The file to write: NAME.csv, NAME.csv.zst, NAME.csv.gz or NAME.parquet; of strace -f -ttt -yy -T also NAME.fpcalls
-    output: PathBuf,
+    output: Option<PathBuf>,
     #[command(flatten)]
     reading: Reading,
 }
@@ -24,6 +30,48 @@ pub struct Convert {
 impl Convert {
     /// Converts, and prints a summary on standard error.
     pub fn run(self) -> Result<(), Failure> {
+        if self.trace.extension().is_some_and(|extension| extension == CONFIGURATION) {
+            return self.convert_configuration();
+        }
+        let Some(output) = self.output.clone() else {
+            let message = "there is no file to write".to_string();
+            return Err(Failure::input(
+                message,
+                Some("name it behind the trace: NAME.csv or NAME.parquet".to_string()),
+            ));
+        };
+        Conversion { trace: self.trace, output, reading: self.reading }.run()
+    }
+
+    /// Prints the path of a drive of MQSim, or writes it to a file; what it leaves out, on standard error.
+    fn convert_configuration(self) -> Result<(), Failure> {
+        let text = std::fs::read_to_string(&self.trace)
+            .map_err(|error| Failure::input(format!("cannot read {}: {error}", self.trace.display()), None))?;
+        let mqsim::Converted { path, notes } = mqsim::convert(&text)?;
+        match &self.output {
+            None => crate::print(&format!("{path}\n"))?,
+            Some(output) if crate::is_same_file(&self.trace, output) => {
+                let message = format!("{} is the configuration: the conversion would replace it", output.display());
+                return Err(Failure::input(message, Some("choose another name for the output".to_string())));
+            }
+            Some(output) => flashpath::report::write_file(output, format!("{path}\n"))?,
+        }
+        for note in notes {
+            crate::print_message(&format!("warning: {}: {note}", self.trace.display()));
+        }
+        Ok(())
+    }
+}
+
+/// A conversion of a trace to a file.
+struct Conversion {
+    trace: PathBuf,
+    output: PathBuf,
+    reading: Reading,
+}
+
+impl Conversion {
+    fn run(self) -> Result<(), Failure> {
         if self.output.extension().is_some_and(|extension| extension == RECORDING) {
             return self.convert_calls();
         }
