@@ -1,10 +1,11 @@
 //! Flash with errors: a read returns the newest write or an error, never anything else, whatever fails and wherever the power is
 //! cut; the sums hold; the drive is read-only when its spare blocks are used up; the frequencies are those of the closed form.
 
+mod plug;
+
 use flashpath::device::nand::errors::{Age, BlockAge, Codewords};
-use flashpath::device::nand::{EraseBlock, LogicalPage, Nand, Timing, Untimed};
+use flashpath::device::nand::{LogicalPage, Nand, Timing, Untimed};
 use flashpath::device::station::Payload;
-use flashpath::device::wait_log::Purpose;
 use flashpath::device::{BlockDevice, DeviceError, Lba};
 use flashpath::expression::parse_term;
 use flashpath::label::{Cause, Content, Label, Provenance};
@@ -15,51 +16,10 @@ use flashpath::time::Time;
 use flashpath::translation::page_level::PageSettings;
 use flashpath::translation::{Buffered, FlashLayer, PageWrite, Translation, TranslationError};
 use flashpath::workload::generator::generator;
+use plug::{Plug, PowerCut};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-
-/// The number of flash operations before a power cut.
-#[derive(Clone)]
-struct Plug(Arc<AtomicU64>);
-
-/// The panic payload of a power cut.
-struct PowerCut;
-
-impl Plug {
-    fn operate(&self) {
-        match self.0.load(Relaxed) {
-            0 => resume_unwind(Box::new(PowerCut)),
-            left => self.0.store(left - 1, Relaxed),
-        }
-    }
-}
-
-impl Timing for Plug {
-    const TIMED: bool = false;
-
-    type Moment = ();
-
-    fn instant(&mut self, _at: Time) {}
-
-    fn later(&mut self, _sum: (), _other: ()) {}
-
-    fn settle(&mut self, _moment: (), until: Time) -> Option<Time> {
-        Some(until)
-    }
-
-    fn read(&mut self, _block: EraseBlock, _purpose: Purpose, _at: ()) {
-        self.operate();
-    }
-
-    fn program(&mut self, _block: EraseBlock, _purpose: Purpose, _at: ()) {
-        self.operate();
-    }
-
-    fn erase(&mut self, _block: EraseBlock, _at: ()) {
-        self.operate();
-    }
-}
 
 /// The contents that a page may have.
 #[derive(Clone, Debug, Default)]

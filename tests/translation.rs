@@ -2,8 +2,9 @@
 //! hold, and a power cut at any operation of the flash loses no answered write, under random writes, discards, reads,
 //! collection and merging.
 
-use flashpath::device::nand::{EraseBlock, LogicalPage, Nand, Timing, Untimed};
-use flashpath::device::wait_log::Purpose;
+mod plug;
+
+use flashpath::device::nand::{LogicalPage, Nand, Timing, Untimed};
 use flashpath::label::{Cause, Content, Label, Provenance, Tally};
 use flashpath::random::Random;
 use flashpath::run::{DriveSettings, Path};
@@ -14,52 +15,10 @@ use flashpath::translation::fdp::FdpSettings;
 use flashpath::translation::page_level::PageSettings;
 use flashpath::translation::superblock::SuperblockSettings;
 use flashpath::translation::{BufferCounts, Buffered, FlashLayer, PageWrite, Translation};
+use plug::{Plug, PowerCut};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-
-/// The number of flash operations before the power cut.
-#[derive(Clone)]
-struct Plug(Arc<AtomicU64>);
-
-/// The panic payload of a power cut.
-struct PowerCut;
-
-impl Plug {
-    fn operate(&self) {
-        match self.0.load(Relaxed) {
-            0 => resume_unwind(Box::new(PowerCut)),
-            left => self.0.store(left - 1, Relaxed),
-        }
-    }
-}
-
-/// The last operation is completed: a page is programmed or not, a block erased or not.
-impl Timing for Plug {
-    const TIMED: bool = false;
-
-    type Moment = ();
-
-    fn instant(&mut self, _at: Time) {}
-
-    fn later(&mut self, _sum: (), _other: ()) {}
-
-    fn settle(&mut self, _moment: (), until: Time) -> Option<Time> {
-        Some(until)
-    }
-
-    fn read(&mut self, _block: EraseBlock, _purpose: Purpose, _at: ()) {
-        self.operate();
-    }
-
-    fn program(&mut self, _block: EraseBlock, _purpose: Purpose, _at: ()) {
-        self.operate();
-    }
-
-    fn erase(&mut self, _block: EraseBlock, _at: ()) {
-        self.operate();
-    }
-}
 
 /// The required and the possible contents of a page.
 #[derive(Clone, Debug, Default)]
