@@ -169,9 +169,18 @@ impl Ext {
         self.journal.as_deref().ok_or_else(read_only)
     }
 
-    /// Begins a handle that changes `blocks` at the most. The task has no handle yet.
-    fn begin<'e>(&'e self, task: &'e Task<'_>, blocks: usize) -> Result<Handle<'e>, VolumeError> {
-        self.journal()?.begin(task, blocks)
+    /// Does work within a handle that changes `blocks` at the most, and ends the handle, however the work has ended. The task
+    /// has no handle yet.
+    fn within<T>(
+        &self,
+        task: &Task<'_>,
+        blocks: usize,
+        work: impl FnOnce(&Handle<'_>) -> Result<T, VolumeError>,
+    ) -> Result<T, VolumeError> {
+        let handle = self.journal()?.begin(task, blocks)?;
+        let done = work(&handle);
+        handle.end();
+        done
     }
 
     /// Makes changes that belong together, within a handle. If they fail halfway, nothing more is changed: what a

@@ -64,7 +64,7 @@ impl Ext {
         };
         if !was_marked && journal.common().aborted().is_none() {
             // If this fails, the next mount learns nothing; the error itself is returned in any case.
-            let _ = self.begin(task, 1).and_then(|handle| self.store_head(&handle, &mut self.head.enter(task)));
+            let _ = self.within(task, 1, |handle| self.store_head(handle, &mut self.head.enter(task)));
             if ends_writing {
                 let _ = journal.commit(task, journal.running());
             }

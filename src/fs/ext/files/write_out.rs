@@ -81,13 +81,15 @@ impl Ext {
         let is_needed = file.stored_size != stored_size;
         if file.is_unstored || is_needed {
             file.stored_size = stored_size;
-            let handle = self.begin(task, MAP_BLOCKS)?;
-            self.changing(|| self.store_inode(&handle, file, is_needed))?;
-            handle.tracked(|tracker| {
-                if file.kind() == FileKind::Directory {
-                    tracker.exclude(Reason::Directory);
-                }
-            });
+            self.within(task, MAP_BLOCKS, |handle| {
+                self.changing(|| self.store_inode(handle, file, is_needed))?;
+                handle.tracked(|tracker| {
+                    if file.kind() == FileKind::Directory {
+                        tracker.exclude(Reason::Directory);
+                    }
+                });
+                Ok(())
+            })?;
         }
         Ok(())
     }
@@ -159,14 +161,15 @@ impl Ext {
         if is_ordered {
             self.send_run(task, file, &blocks, place)?;
         }
-        let handle = self.begin(task, MAP_BLOCKS)?;
-        self.changing(|| {
-            self.mark_written(&handle, file, blocks.clone())?;
-            file.stored_size = self.stored_to(file, &blocks);
-            self.store_inode(&handle, file, true)
+        self.within(task, MAP_BLOCKS, |handle| {
+            self.changing(|| {
+                self.mark_written(handle, file, blocks.clone())?;
+                file.stored_size = self.stored_to(file, &blocks);
+                self.store_inode(handle, file, true)
+            })?;
+            handle.tracked(|tracker| tracker.range(file.number, blocks.clone()));
+            Ok(())
         })?;
-        handle.tracked(|tracker| tracker.range(file.number, blocks.clone()));
-        drop(handle);
         if !is_ordered {
             self.send_run(task, file, &blocks, place)?;
         }
@@ -183,15 +186,16 @@ impl Ext {
         if is_ordered {
             self.send_run(task, file, &blocks, run.start)?;
         }
-        let handle = self.begin(task, 2 * MAP_BLOCKS + super::placing::NUMBERS_AT_ONCE as usize / 8)?;
-        self.changing(|| {
-            kept.take(&handle)?;
-            self.put_run(&handle, file, blocks.start, run.clone(), true)?;
-            file.stored_size = self.stored_to(file, &blocks);
-            self.store_inode(&handle, file, true)
+        self.within(task, 2 * MAP_BLOCKS + super::placing::NUMBERS_AT_ONCE as usize / 8, |handle| {
+            self.changing(|| {
+                kept.take(handle)?;
+                self.put_run(handle, file, blocks.start, run.clone(), true)?;
+                file.stored_size = self.stored_to(file, &blocks);
+                self.store_inode(handle, file, true)
+            })?;
+            handle.tracked(|tracker| tracker.range(file.number, blocks.clone()));
+            Ok(())
         })?;
-        handle.tracked(|tracker| tracker.range(file.number, blocks.clone()));
-        drop(handle);
         if !is_ordered {
             self.send_run(task, file, &blocks, run.start)?;
         }

@@ -184,11 +184,11 @@ impl Ext {
         end: u64,
     ) -> Result<(), VolumeError> {
         self.has_logged_data.store(true, std::sync::atomic::Ordering::SeqCst);
-        let handle = self.begin(task, pages.len() + 2 * MAP_BLOCKS)?;
-        self.changing(|| {
+        let blocks = pages.len() + 2 * MAP_BLOCKS;
+        let log = |handle: &Handle<'_>| {
             let mut left = pages.into_iter().peekable();
             while let Some((first, _)) = left.peek() {
-                let places = self.places_of(&handle, file, *first, left.len() as u64)?;
+                let places = self.places_of(handle, file, *first, left.len() as u64)?;
                 for (place, (_, bytes)) in places.zip(&mut left) {
                     // The newest bytes are in the journal's blocks from here on.
                     self.pages.iter().for_each(|pages| pages.forget(place));
@@ -197,8 +197,9 @@ impl Ext {
             }
             file.stored_size = file.stored_size.max(end);
             file.inode.set_size(file.inode.size().max(end));
-            self.store_inode(&handle, file, true)
-        })
+            self.store_inode(handle, file, true)
+        };
+        self.within(task, blocks, |handle| self.changing(|| log(handle)))
     }
 
     /// The places of blocks of a file from `first` on, `count` at most, in one run: those that it has, or new ones.

@@ -92,5 +92,7 @@ impl Journal for CollectedJournal {
         locked(&self.changed).retain(|block| !range.contains(block));
     }
 
-    fn leaves(&self, _: &mut Handle<'_>) {}
+    fn ends(&self, _: &mut Handle<'_>) {}
+
+    fn abandons(&self, _: &mut Handle<'_>) {}
 }

@@ -7,7 +7,8 @@ use crate::task::{ReadGuard, Task};
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
 
-/// A part of the running transaction: changes that are committed together. It ends when it is dropped.
+/// A part of the running transaction: changes that are committed together. Whoever has begun it [ends](Handle::end) it, also
+/// where its changes have failed. Only a panic drops one that has not ended, which the journal then [abandons](Journal::abandons).
 pub struct Handle<'j> {
     journal: &'j dyn Journal,
     /// The task that has begun it.
@@ -21,6 +22,7 @@ pub struct Handle<'j> {
     is_tracked: Cell<bool>,
     /// The transaction cannot be closed before it has left.
     pub(super) inside: Inside<'j>,
+    has_ended: bool,
 }
 
 /// What keeps the transaction of a handle open.
@@ -50,7 +52,8 @@ impl<'j> Handle<'j> {
         promised: usize,
         inside: Inside<'j>,
     ) -> Handle<'j> {
-        Handle { journal, task, id, promised, done: RefCell::default(), is_tracked: Cell::new(false), inside }
+        let (done, is_tracked) = (RefCell::default(), Cell::new(false));
+        Handle { journal, task, id, promised, done, is_tracked, inside, has_ended: false }
     }
 
     /// The tracker of what the transaction changes, if fast commits are written.
@@ -91,6 +94,12 @@ impl<'j> Handle<'j> {
         self.journal.common().withhold(range);
     }
 
+    /// Ends it: hands its changes to the journal, which stores them now or when the transaction is committed.
+    pub fn end(mut self) {
+        self.has_ended = true;
+        self.journal.ends(&mut self);
+    }
+
     /// Blocks that this handle may still change.
     pub fn promised(&self) -> usize {
         self.promised
@@ -99,7 +108,9 @@ impl<'j> Handle<'j> {
 
 impl Drop for Handle<'_> {
     fn drop(&mut self) {
-        let journal = self.journal;
-        journal.leaves(self);
+        if !self.has_ended {
+            debug_assert!(std::thread::panicking(), "a handle of {:?} is dropped, and has not ended", self.id);
+            self.journal.abandons(self);
+        }
     }
 }

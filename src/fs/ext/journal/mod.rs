@@ -277,7 +277,10 @@ pub trait Journal: Send + Sync {
     fn frees(&self, handle: &Handle<'_>, range: Range<u64>, is_logged: bool);
 
     /// A handle ends: it changes nothing more.
-    fn leaves(&self, handle: &mut Handle<'_>);
+    fn ends(&self, handle: &mut Handle<'_>);
+
+    /// A handle is dropped in the middle of its changes, since its thread panics.
+    fn abandons(&self, handle: &mut Handle<'_>);
 }
 
 #[cfg(test)]

@@ -309,11 +309,15 @@ impl Journal for LoggedJournal {
         }
     }
 
-    fn leaves(&self, handle: &mut Handle<'_>) {
+    fn ends(&self, handle: &mut Handle<'_>) {
         if let Some(tracker) = self.tracker.as_ref().filter(|_| !handle.is_tracked()) {
             tracker.exclude(Reason::Other);
         }
         locked(&self.running).promised -= handle.promised();
         handle.task.spend(Step::LineShared, 2);
+    }
+
+    fn abandons(&self, handle: &mut Handle<'_>) {
+        self.ends(handle);
     }
 }

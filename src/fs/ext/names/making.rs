@@ -4,6 +4,7 @@ use super::changing::{NAME_BLOCKS, NEW_BLOCKS};
 use super::gates::{Gates, Seen};
 use crate::crc;
 use crate::fs::ext::Ext;
+use crate::fs::ext::files::attributes::Division;
 use crate::fs::ext::files::node::{File, Node, inode_of, number_of};
 use crate::fs::ext::files::placing::MAP_BLOCKS;
 use crate::fs::ext::format::extents;
@@ -100,8 +101,7 @@ impl Ext {
         if new.target.len() > LONGEST_TARGET.min(self.shape.block_bytes - 1) {
             return Err(VolumeError::NameTooLong);
         }
-        let directory = gates.get_mut(parent.number);
-        self.check_links(directory, new.kind)?;
+        self.check_links(gates.get(parent.number), new.kind)?;
         let mut file = self.new_file(&new, self.wall(task.now()));
         let changes: Vec<ExtendedChange> = new
             .attributes
@@ -110,41 +110,54 @@ impl Ext {
             .collect();
         let plan = self.plan_attributes(task, &file, &changes)?;
         let promise = self.promise(task, NEW_BLOCKS, false)?;
-        let handle = self.begin(task, MAKE_BLOCKS)?;
-        file.number = self.take_inode(&handle, parent.number, new.kind == FileKind::Directory)?;
-        self.changing(|| {
-            let named = self.add_name(&handle, directory, (name, file.number, new.kind));
-            if let Err(error) = named {
-                self.free_inode(&handle, file.number, new.kind == FileKind::Directory)?;
-                return Err(error);
+        let made = self.within(task, MAKE_BLOCKS, |handle| {
+            file.number = self.take_inode(handle, parent.number, new.kind == FileKind::Directory)?;
+            let directory = gates.get_mut(parent.number);
+            self.changing(|| self.store_new(handle, directory, (name, &new), &mut file, plan))?;
+            handle.tracked(|tracker| match new.kind {
+                FileKind::Directory => tracker.exclude(Reason::Directory),
+                _ if !new.attributes.is_empty() => tracker.exclude(Reason::Attributes),
+                _ => tracker.name(Change::Create(name_change(parent.number, name, file.number))),
+            });
+            let made = file.attributes(self.shape.block_bytes);
+            let number = file.number;
+            self.nodes.add(file);
+            if hold == Hold::Yes {
+                self.nodes.hold(number);
             }
-            self.store_attributes(&handle, &mut file, plan)?;
-            match new.kind {
-                FileKind::Directory => self.fill_directory(&handle, &mut file, parent.number)?,
-                FileKind::Symlink => self.put_target(&handle, &mut file, new.target)?,
-                _ => {}
-            }
-            self.store_inode(&handle, &mut file, true)?;
-            self.add_links(directory, dots(new.kind));
-            directory.was_written(self.wall(task.now()));
-            self.store_inode(&handle, directory, true)
-        })?;
-        handle.tracked(|tracker| match new.kind {
-            FileKind::Directory => tracker.exclude(Reason::Directory),
-            _ if !new.attributes.is_empty() => tracker.exclude(Reason::Attributes),
-            _ => tracker.name(Change::Create(name_change(parent.number, name, file.number))),
+            self.known_names.note(parent.number, name, number);
+            // The handle ends behind no gate: a journal may store its changes then, and others need not wait for that.
+            gates.leave(parent.number);
+            Ok(made)
         });
-        let made = file.attributes(self.shape.block_bytes);
-        let number = file.number;
-        self.nodes.add(file);
-        if hold == Hold::Yes {
-            self.nodes.hold(number);
+        drop(promise);
+        made
+    }
+
+    /// Stores a new file, which has a number, and its name.
+    fn store_new(
+        &self,
+        handle: &Handle<'_>,
+        directory: &mut File,
+        (name, new): (&[u8], &NewFile),
+        file: &mut File,
+        plan: Division,
+    ) -> Result<(), VolumeError> {
+        let named = self.add_name(handle, directory, (name, file.number, new.kind));
+        if let Err(error) = named {
+            self.free_inode(handle, file.number, new.kind == FileKind::Directory)?;
+            return Err(error);
         }
-        self.known_names.note(parent.number, name, number);
-        // The handle ends behind no gate: a journal may store its changes then, and others need not wait for that.
-        gates.leave(parent.number);
-        drop((handle, promise));
-        Ok(made)
+        self.store_attributes(handle, file, plan)?;
+        match new.kind {
+            FileKind::Directory => self.fill_directory(handle, file, directory.number)?,
+            FileKind::Symlink => self.put_target(handle, file, new.target)?,
+            _ => {}
+        }
+        self.store_inode(handle, file, true)?;
+        self.add_links(directory, dots(new.kind));
+        directory.was_written(self.wall(handle.task.now()));
+        self.store_inode(handle, directory, true)
     }
 
     /// A new file, without a number.
@@ -223,25 +236,27 @@ impl Ext {
         }
         let (kind, links, now) = (file.kind(), file.inode.links(), self.wall(task.now()));
         let promise = self.promise(task, NEW_BLOCKS, false)?;
-        let handle = self.begin(task, NAME_BLOCKS)?;
-        self.changing(|| {
-            let directory = gates.get_mut(parent.number);
-            self.add_name(&handle, directory, (name, node.number, kind))?;
-            directory.was_written(now);
-            self.store_inode(&handle, directory, true)?;
-            let file = gates.get_mut(node.number);
-            file.inode.set_links(links + 1);
-            file.was_changed(now);
-            self.store_inode(&handle, file, true)
-        })?;
-        handle.tracked(|tracker| tracker.name(Change::Link(name_change(parent.number, name, node.number))));
-        if hold == Hold::Yes {
-            self.nodes.hold(node.number);
-        }
-        let linked = gates.get(node.number).attributes(self.shape.block_bytes);
-        drop(gates);
-        drop((handle, promise));
-        Ok(linked)
+        let linked = self.within(task, NAME_BLOCKS, |handle| {
+            self.changing(|| {
+                let directory = gates.get_mut(parent.number);
+                self.add_name(handle, directory, (name, node.number, kind))?;
+                directory.was_written(now);
+                self.store_inode(handle, directory, true)?;
+                let file = gates.get_mut(node.number);
+                file.inode.set_links(links + 1);
+                file.was_changed(now);
+                self.store_inode(handle, file, true)
+            })?;
+            handle.tracked(|tracker| tracker.name(Change::Link(name_change(parent.number, name, node.number))));
+            if hold == Hold::Yes {
+                self.nodes.hold(node.number);
+            }
+            let linked = gates.get(node.number).attributes(self.shape.block_bytes);
+            drop(gates);
+            Ok(linked)
+        });
+        drop(promise);
+        linked
     }
 
     /// Goes through the gate of a file that gets a name. A directory has one name.
@@ -297,21 +312,22 @@ impl Ext {
             (false, _) => {}
         }
         let now = self.wall(task.now());
-        let handle = self.begin(task, NAME_BLOCKS)?;
-        handle.tracked(|tracker| match is_directory {
-            true => tracker.exclude(Reason::Directory),
-            false => tracker.name(Change::Unlink(name_change(parent.number, name, node.number))),
-        });
-        self.changing(|| {
-            let directory = gates.get_mut(parent.number);
-            self.remove_name(&handle, directory, &found)?;
-            self.add_links(directory, -dots(kind));
-            directory.was_written(now);
-            self.store_inode(&handle, directory, true)?;
-            self.lose_name(&handle, gates.get_mut(node.number), now)
+        self.within(task, NAME_BLOCKS, |handle| {
+            handle.tracked(|tracker| match is_directory {
+                true => tracker.exclude(Reason::Directory),
+                false => tracker.name(Change::Unlink(name_change(parent.number, name, node.number))),
+            });
+            self.changing(|| {
+                let directory = gates.get_mut(parent.number);
+                self.remove_name(handle, directory, &found)?;
+                self.add_links(directory, -dots(kind));
+                directory.was_written(now);
+                self.store_inode(handle, directory, true)?;
+                self.lose_name(handle, gates.get_mut(node.number), now)
+            })?;
+            gates.leave(parent.number);
+            Ok(())
         })?;
-        gates.leave(parent.number);
-        drop(handle);
         self.free_if_gone(task, gates.get_mut(node.number))
     }
 

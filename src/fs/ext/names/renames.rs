@@ -217,52 +217,54 @@ impl Ext {
             self.check_links(gates.get(to.directory), file.1)?;
         }
         let promise = self.promise(task, NEW_BLOCKS, false)?;
-        let handle = self.begin(task, RENAME_BLOCKS)?;
-        let whiteout = match whiteout {
-            Some(owner) => Some((self.take_inode(&handle, from.directory, false)?, owner)),
-            None => None,
-        };
-        let there = to.file.map(|(number, _)| number);
-        handle.tracked(|tracker| match whiteout {
-            Some(_) => tracker.exclude(Reason::Whiteout),
-            None if file.1 == FileKind::Directory => tracker.exclude(Reason::Directory),
-            None => {
-                let change = |side: Side, inode| name_change(side.directory, side.name, inode);
-                there.into_iter().for_each(|there| tracker.name(Change::Unlink(change(to, there))));
-                // Before its old name goes: a file without a name is freed.
-                tracker.name(Change::Link(change(to, file.0)));
-                tracker.name(Change::Unlink(change(from, file.0)));
-            }
-        });
-        self.changing(|| {
-            match to.file {
-                Some((there, kind)) => {
-                    self.rename_entry(task, &handle, gates.get(to.directory), to.name, file)?;
-                    self.add_links(gates.get_mut(to.directory), -dots(kind));
-                    self.lose_name(&handle, gates.get_mut(there), now)?;
-                }
-                None => self.add_name(&handle, gates.get_mut(to.directory), (to.name, file.0, file.1))?,
-            }
-            match whiteout {
-                Some((number, owner)) => {
-                    self.put_whiteout(&handle, number, owner, now)?;
-                    let new = (number, FileKind::CharacterDevice);
-                    self.rename_entry(task, &handle, gates.get(from.directory), from.name, new)?;
-                }
+        let moved = self.within(task, RENAME_BLOCKS, |handle| {
+            let whiteout = match whiteout {
+                Some(owner) => Some((self.take_inode(handle, from.directory, false)?, owner)),
+                None => None,
+            };
+            let there = to.file.map(|(number, _)| number);
+            handle.tracked(|tracker| match whiteout {
+                Some(_) => tracker.exclude(Reason::Whiteout),
+                None if file.1 == FileKind::Directory => tracker.exclude(Reason::Directory),
                 None => {
-                    let directory = gates.get(from.directory);
-                    let found = self.find_name(task, directory, from.name)?.ok_or(VolumeError::NotFound)?;
-                    self.remove_name(&handle, directory, &found)?;
+                    let change = |side: Side, inode| name_change(side.directory, side.name, inode);
+                    there.into_iter().for_each(|there| tracker.name(Change::Unlink(change(to, there))));
+                    // Before its old name goes: a file without a name is freed.
+                    tracker.name(Change::Link(change(to, file.0)));
+                    tracker.name(Change::Unlink(change(from, file.0)));
                 }
-            }
-            self.moved(&handle, gates, file, (from.directory, to.directory), now)?;
-            self.names_changed(&handle, gates, (from.directory, to.directory), now)
-        })?;
-        // Before the handle ends, as where a file is made.
-        gates.leave(from.directory);
-        gates.leave(to.directory);
-        drop((handle, promise));
-        Ok(())
+            });
+            self.changing(|| {
+                match to.file {
+                    Some((there, kind)) => {
+                        self.rename_entry(task, handle, gates.get(to.directory), to.name, file)?;
+                        self.add_links(gates.get_mut(to.directory), -dots(kind));
+                        self.lose_name(handle, gates.get_mut(there), now)?;
+                    }
+                    None => self.add_name(handle, gates.get_mut(to.directory), (to.name, file.0, file.1))?,
+                }
+                match whiteout {
+                    Some((number, owner)) => {
+                        self.put_whiteout(handle, number, owner, now)?;
+                        let new = (number, FileKind::CharacterDevice);
+                        self.rename_entry(task, handle, gates.get(from.directory), from.name, new)?;
+                    }
+                    None => {
+                        let directory = gates.get(from.directory);
+                        let found = self.find_name(task, directory, from.name)?.ok_or(VolumeError::NotFound)?;
+                        self.remove_name(handle, directory, &found)?;
+                    }
+                }
+                self.moved(handle, gates, file, (from.directory, to.directory), now)?;
+                self.names_changed(handle, gates, (from.directory, to.directory), now)
+            })?;
+            // Before the handle ends, as where a file is made.
+            gates.leave(from.directory);
+            gates.leave(to.directory);
+            Ok(())
+        });
+        drop(promise);
+        moved
     }
 
     /// Gives a name of a directory to another file.
@@ -316,14 +318,15 @@ impl Ext {
     fn exchange(&self, task: &Task<'_>, gates: &mut Gates<'_>, from: Side, to: Side) -> Result<(), VolumeError> {
         let (file, there) = (from.file.expect("it was found"), to.file.expect("it was found"));
         let now = self.wall(task.now());
-        let handle = self.begin(task, RENAME_BLOCKS)?;
-        handle.tracked(|tracker| tracker.exclude(Reason::Exchange));
-        self.changing(|| {
-            self.rename_entry(task, &handle, gates.get(from.directory), from.name, there)?;
-            self.rename_entry(task, &handle, gates.get(to.directory), to.name, file)?;
-            self.moved(&handle, gates, file, (from.directory, to.directory), now)?;
-            self.moved(&handle, gates, there, (to.directory, from.directory), now)?;
-            self.names_changed(&handle, gates, (from.directory, to.directory), now)
+        self.within(task, RENAME_BLOCKS, |handle| {
+            handle.tracked(|tracker| tracker.exclude(Reason::Exchange));
+            self.changing(|| {
+                self.rename_entry(task, handle, gates.get(from.directory), from.name, there)?;
+                self.rename_entry(task, handle, gates.get(to.directory), to.name, file)?;
+                self.moved(handle, gates, file, (from.directory, to.directory), now)?;
+                self.moved(handle, gates, there, (to.directory, from.directory), now)?;
+                self.names_changed(handle, gates, (from.directory, to.directory), now)
+            })
         })
     }
 

@@ -119,13 +119,15 @@ impl Ext {
         let first = |error| (0, error);
         let journal = self.journal().map_err(first)?;
         places(fast).for_each(|range| journal.common().withhold(range));
-        let handle = self.begin(task, 0).map_err(first)?;
-        let mut replay = FastReplay::new(self, task, handle).map_err(first)?;
-        for (number, commit) in fast.commits[..count].iter().enumerate() {
-            let made = commit.changes.iter().try_for_each(|change| replay.change(change));
-            made.and_then(|()| replay.finish()).map_err(|error| (number, error))?;
-        }
-        Ok(())
+        let handle = journal.begin(task, 0).map_err(first)?;
+        let made = FastReplay::new(self, task, &handle).map_err(first).and_then(|mut replay| {
+            fast.commits[..count].iter().enumerate().try_for_each(|(number, commit)| {
+                let made = commit.changes.iter().try_for_each(|change| replay.change(change));
+                made.and_then(|()| replay.finish()).map_err(|error| (number, error))
+            })
+        });
+        handle.end();
+        made
     }
 
     /// The transaction that makes replayed blocks durable, and the log that it is for, whose own blocks are home.

@@ -181,10 +181,13 @@ impl World {
                         handle.set(block * STRIDE, Content::Metadata, &[*byte; BLOCK]);
                         self.now.insert(*block, Some(*byte));
                     }
+                    handle.end();
                 }
                 Step::Free(block) => {
                     let number = block * STRIDE;
-                    self.journal.begin(&task, 1).unwrap().free(number..number + 1, true);
+                    let handle = self.journal.begin(&task, 1).unwrap();
+                    handle.free(number..number + 1, true);
+                    handle.end();
                     self.now.insert(*block, None);
                 }
                 Step::Reuse(block, byte) => {

@@ -494,7 +494,11 @@ impl Journal for NvmJournal {
         }
     }
 
-    fn leaves(&self, handle: &mut Handle<'_>) {
+    fn ends(&self, handle: &mut Handle<'_>) {
         self.store_handle(handle);
+    }
+
+    fn abandons(&self, handle: &mut Handle<'_>) {
+        self.abandon_handle(handle);
     }
 }

@@ -41,16 +41,15 @@ impl Drop for Unfinished<'_> {
     }
 }
 
+/// Slots that were reserved for a handle.
+fn reserved(handle: &Handle<'_>) -> usize {
+    handle.promised() + FOR_REVOKES
+}
+
 impl NvmJournal {
     /// Stores what a handle has done, and lets it go.
     pub(super) fn store_handle(&self, handle: &mut Handle<'_>) {
-        let reserved = handle.promised() + FOR_REVOKES;
-        if std::thread::panicking() {
-            self.common.abort("a thread has panicked in the middle of a change");
-            self.leave(handle);
-            self.credits.give_back(reserved, 0);
-            return;
-        }
+        let reserved = reserved(handle);
         let done = std::mem::take(handle.done.get_mut());
         let task = handle.task;
         if !done.freed.is_empty() {
@@ -75,6 +74,13 @@ impl NvmJournal {
         assert!(used <= reserved, "{used} slots are needed, and {reserved} were reserved");
         self.credits.give_back(reserved, used);
         handle.task.spend(Step::LineShared, 2);
+    }
+
+    /// Lets a handle go in the middle of its changes, of which no commit may store a part.
+    pub(super) fn abandon_handle(&self, handle: &mut Handle<'_>) {
+        self.common.abort("a thread has panicked in the middle of a change");
+        self.leave(handle);
+        self.credits.give_back(reserved(handle), 0);
     }
 
     /// Takes a slot for each changed block, and for what was freed.

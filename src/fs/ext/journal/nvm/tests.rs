@@ -57,11 +57,14 @@ impl World {
         for (block, byte) in blocks {
             handle.set(*block, Content::Metadata, &[*byte; BLOCK]);
         }
+        handle.end();
     }
 
     fn free(&self, block: u64) {
         let task = Task::at(Time::ZERO);
-        self.journal.begin(&task, 1).unwrap().free(block..block + 1, true);
+        let handle = self.journal.begin(&task, 1).unwrap();
+        handle.free(block..block + 1, true);
+        handle.end();
     }
 
     fn commit(&self) {
