@@ -274,6 +274,21 @@ fn a_journal_of_another_sweep_is_refused_and_kept() {
     assert_eq!(read(&bench, "s.csv.journal"), "notes of mine\n");
 }
 
+/// Rows of two versions of the program are never mixed: an old journal is known as such, and kept.
+#[test]
+fn a_golden_journal_of_an_earlier_program_says_so_and_is_kept() {
+    let bench = Bench::new();
+    let golden = include_str!("../../../../tests/fixtures/golden/sweep-1.journal");
+    bench.write("j", golden);
+    let path = "page:op=14%:28%/nand:size=16M,pages-per-block=16";
+    let sweep = ["sweep", "uniform:writes=1x", "--on", path, "--csv", "s.csv", "--journal", "j"];
+    bench.refuses(
+        &sweep,
+        &["its rows are of flashpath 0.1.0 (bad0482951ce", "Remove the file, or take another name with --journal"],
+    );
+    assert_eq!(read(&bench, "j"), golden);
+}
+
 #[test]
 fn a_trace_that_changed_makes_another_sweep() {
     let bench = Bench::new();
