@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// The label of clients' writes: the stations below find out what the blocks hold.
+/// The label of clients' writes: the stations below find out the content of the blocks.
 const LABEL: Label = Label::host(Content::Data);
 
 const BLOCK: usize = BLOCK_BYTES as usize;

@@ -1,4 +1,4 @@
-//! Changes of what is known of a file: its mode, its owner, its times, its size, its attributes.
+//! Changes of a file's inode: its mode, its owner, its times, its size, its attributes.
 
 use super::placing::MAP_BLOCKS;
 use crate::fs::ext::Ext;

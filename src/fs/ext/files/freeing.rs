@@ -36,7 +36,7 @@ impl Ext {
             // Zero would say that it was not deleted.
             file.inode.set_deleted(seconds.clamp(1, i64::from(u32::MAX)) as u32);
             self.store_inode(handle, file, true)?;
-            // Behind `free_inode` the number may be another file's: what is kept by number goes before.
+            // Behind `free_inode` the number may be another file's: all that is kept by number goes before.
             self.waits_no_more(file);
             self.nodes.remove(file.number);
             handle.tracked(|tracker| tracker.frees(file.number));

@@ -230,7 +230,7 @@ impl Ext {
     }
 }
 
-/// Tracks a cut of a file. One without a name is freed whole by whoever replays that it lost it.
+/// Tracks a cut of a file. One without a name is freed whole by the replay of that loss.
 fn track_cut(tracker: &Tracker, file: &File, blocks: Range<u64>) {
     if file.inode.links() > 0 && file.kind() == FileKind::Regular {
         tracker.range(file.number, blocks);

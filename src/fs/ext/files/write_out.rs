@@ -1,4 +1,4 @@
-//! Writes out what waits of a file.
+//! Writes out the dirty pages of a file.
 //!
 //! Places are found for whole runs. With `data=ordered`, blocks are kept for the run, the bytes are written there, and then
 //! one handle marks the blocks as used and puts them into the file's map: a crash between leaves the file as it was. With
@@ -32,7 +32,7 @@ impl Ext {
         }
     }
 
-    /// Writes out a piece of what waits in a range of a file's blocks, 1 or 4 MiB, and the inode with it if
+    /// Writes out a piece of the dirty pages in a range of a file's blocks, 1 or 4 MiB, and the inode with it if
     /// nothing more waits. Answers the block behind the piece, or the end of the range if nothing waits there any more. The
     /// task is behind the file's gate, and may leave it before the next piece.
     pub fn write_piece(

@@ -95,7 +95,7 @@ impl Abilities for Calling {
     }
 }
 
-/// A journal, its volume's device, and what the device calls at its next write.
+/// A journal, its volume's device, and the call of the device at its next write.
 struct World {
     journal: Arc<LoggedJournal>,
     media: Arc<Media>,
@@ -179,7 +179,7 @@ fn a_block_that_is_freed_while_it_goes_home_is_not_used_before_it_is_there() {
         handle.end();
         assert_eq!(inside.common().withheld_blocks(), 3);
         commit(&inside);
-        // What is not on its way can be used from now on. Who used block 12 now would lose what it writes there.
+        // Blocks that are not on their way can be used from now on. A write to block 12 now would be lost.
         assert!(inside.common().withheld(0..64).into_iter().eq([12].map(|block| block..block + 1)));
     }));
     checkpoint(journal);
@@ -223,7 +223,7 @@ fn a_checkpoint_has_as_many_blocks_under_way_as_its_batch() {
     }
 }
 
-/// Each of the threads of a simulated checkpoint has a clock: a call does not wait for what it does not need.
+/// Each of the threads of a simulated checkpoint has a clock: a call does not wait for a checkpoint that it does not need.
 #[test]
 fn a_simulated_checkpoint_takes_no_time_of_the_call_that_looks() {
     let world = World::of_width(STAMP_BYTES);

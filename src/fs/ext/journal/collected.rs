@@ -1,4 +1,4 @@
-//! A journal that stores nothing: changes stay in memory, and whoever has made them asks for the blocks. A replay makes its
+//! A journal that stores nothing: changes stay in memory, and the caller asks for the blocks. A replay makes its
 //! changes in it, before any of them is written.
 
 use super::common::{Common, Counts, locked};

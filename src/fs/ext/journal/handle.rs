@@ -7,7 +7,7 @@ use crate::task::{ReadGuard, Task};
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
 
-/// A part of the running transaction: changes that are committed together. Whoever has begun it [ends](Handle::end) it, also
+/// A part of the running transaction: changes that are committed together. Its task [ends](Handle::end) it, also
 /// where its changes have failed. Only a panic drops one that has not ended, which the journal then [abandons](Journal::abandons).
 pub struct Handle<'j> {
     journal: &'j dyn Journal,
@@ -25,7 +25,7 @@ pub struct Handle<'j> {
     has_ended: bool,
 }
 
-/// What keeps the transaction of a handle open.
+/// The hold of a handle on its transaction, which stays open.
 pub(super) enum Inside<'j> {
     /// A gate.
     Gate(#[expect(dead_code, reason = "it is dropped")] ReadGuard<'j, ()>),
@@ -56,12 +56,12 @@ impl<'j> Handle<'j> {
         Handle { journal, task, id, promised, done, is_tracked, inside, has_ended: false }
     }
 
-    /// The tracker of what the transaction changes, if fast commits are written.
+    /// The tracker of the transaction's changes, if fast commits are written.
     pub fn tracker(&self) -> Option<&Tracker> {
         self.journal.tracker()
     }
 
-    /// Tells the tracker what it has to know of this handle, beside inodes, which tell themselves when they are stored. A
+    /// Tells the tracker the changes of this handle, beside inodes, which tell themselves when they are stored. A
     /// handle that says nothing excludes its transaction from fast commits.
     pub fn tracked(&self, tell: impl FnOnce(&Tracker)) {
         if let Some(tracker) = self.tracker() {
@@ -81,7 +81,7 @@ impl<'j> Handle<'j> {
         self.journal.common().blocks.change(block, change)
     }
 
-    /// A block is new: whatever it was, these are its bytes.
+    /// A block is new: these are its bytes, and the older ones do not count.
     pub fn set(&self, block: u64, content: Content, bytes: &[u8]) {
         self.journal.joins(self, block, content);
         self.journal.common().blocks.set(block, bytes);

@@ -1,7 +1,7 @@
 //! The running transaction, and commits.
 //!
-//! A handle is a reader of the gate `transaction`; who closes the running transaction goes through it alone, takes what
-//! has changed, and leaves it before anything is written. Commits go through the gate `commit` one after the other; who
+//! A handle is a reader of the gate `transaction`; the task that closes the running transaction goes through it alone, takes the
+//! changes, and leaves it before anything is written. Commits go through the gate `commit` one after the other; a task that
 //! comes for a transaction that somebody else has committed meanwhile is done.
 
 use super::commit_thread::CommitThread;

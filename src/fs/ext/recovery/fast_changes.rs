@@ -20,7 +20,7 @@ use crate::task::Task;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-/// Bytes of an inode before its map, and the place of what follows it.
+/// Bytes of an inode before its map, and the place of the bytes behind it.
 const BEFORE_MAP: usize = MAP;
 const BEHIND_MAP: usize = MAP + MAP_BYTES;
 const OLD_BYTES: usize = 128;
@@ -30,7 +30,7 @@ pub struct FastReplay<'r> {
     ext: &'r Ext,
     handle: &'r Handle<'r>,
     task: &'r Task<'r>,
-    /// Files that the volume's lists of orphans name: whoever opens it frees them.
+    /// Files that the volume's lists of orphans name: the mount frees them.
     orphans: BTreeSet<u32>,
     /// Names that directories have got beside their own one: one of the two goes later.
     second_names: BTreeMap<u32, u32>,

@@ -101,7 +101,7 @@ impl Ext {
         let below = (Arc::clone(&self.media), Arc::clone(&self.blocks));
         let (journal, changed): (CollectedJournal, Changed) = CollectedJournal::new(below, fast.id, self.origin);
         self.journal = Some(Box::new(journal));
-        // Who only checks has no clock: what is changed now is not older than the volume.
+        // A check has no clock: its changes are not older than the volume.
         let written_at = i64::from(self.head.get_mut().superblock.u32(WRITTEN_AT)) * 1_000_000_000;
         let origin = self.origin;
         self.origin = Timestamp(origin.0.max(written_at));
