@@ -3,7 +3,7 @@
 //! A volume names its memory in its superblock. A process that keeps the memory holds an abstract socket of that name from before
 //! the volume names it until the volume names it no longer; the kernel lets the name go when the process ends, in any way. So
 //! a process that is about to give the memory up tries to hold the name: while a monitor that has the memory lives, that fails, and while
-//! he holds it, no monitor takes that memory back from a spill.
+//! it holds it, no monitor takes that memory back from a spill.
 //!
 //! Such names are those of a network namespace: the check of a volume belongs into that of its monitor.
 

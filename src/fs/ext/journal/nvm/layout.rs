@@ -27,7 +27,7 @@
 //! ```
 //!
 //! A *generation* is the time between two moments at which the region was empty: slots from an earlier one
-//! is not taken for anything.
+//! are not taken for anything.
 
 use super::ring::Kept;
 use crate::crc;
