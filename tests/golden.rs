@@ -8,10 +8,11 @@
 use flashpath::expression::parse_term;
 use flashpath::fs::Durable;
 use flashpath::fs::station::{Access, Mounting};
-use flashpath::fs::volume::{Call, Name};
 use flashpath::fs::volume::{
-    Change, ExtendedChange, FileKind, Hold, IfExists, InodeNumber, NewFile, Renaming, Volume, VolumeError,
+    Call, Change, ExtendedChange, FileKind, Hold, IfExists, InodeNumber, Locked, Name, NewFile, Renaming, Volume,
+    VolumeError,
 };
+use flashpath::fs::volume::{Call, Name};
 use flashpath::report::RequestLog;
 use flashpath::run::{
     BlockWork, Job, Logging, NoMachine, Path as StationPath, Place, RunOptions, Work, check_file_system, make_volume,
@@ -202,9 +203,7 @@ fn fill(volume: &dyn Volume) {
     make(volume, (ROOT, b"device"), &NewFile { kind: FileKind::CharacterDevice, device: 0x0103, ..NEW });
     let value: &[u8] = b"a value of an attribute";
     let extended = [ExtendedChange { name: b"user.golden", value: Some(Cow::Borrowed(value)) }];
-    let mut rule = |_: &mut dyn flashpath::fs::volume::Locked| {
-        Ok(Some(Change { extended: extended.to_vec(), ..Change::default() }))
-    };
+    let mut rule = |_: &mut dyn Locked| Ok(Some(Change { extended: extended.to_vec(), ..Change::default() }));
     call(|call| volume.change(call, sparse, &mut rule));
     write(volume, (ROOT, b"old"), 9000, 5);
     let how = Renaming { if_exists: IfExists::Refuse, whiteout: None };

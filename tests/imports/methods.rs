@@ -32,9 +32,9 @@ const LARGE: &[(&str, usize, usize)] = &[
     ("translation::zoned::Volume", 89, 10),
 ];
 
-/// The remaining circles: a type, the number of pairs of files of which one calls the other within the circle, and its files.
-/// A circle that is not in the list fails, and so does one with a new file or a new pair; a list that
-/// is too long must be shortened.
+/// The remaining circles: a type, the number of pairs of files of which one calls the other within the circle, and its files. A
+/// circle that is not in the list fails, and so does one with a new file or a new pair; an entry that is too long must be
+/// shortened.
 const KNOWN: &[(&str, usize, &[&str])] = &[
     (
         "fs::ext::Ext",

@@ -262,8 +262,10 @@ mod tests {
     use super::*;
     use std::collections::BTreeMap;
 
+    type Entries = BTreeMap<&'static [u8], Entry>;
+
     /// Directories by inode: parent, links, and entries. All other inodes are regular files with one link.
-    struct Model(BTreeMap<u64, (u64, u32, BTreeMap<&'static [u8], Entry>)>);
+    struct Model(BTreeMap<u64, (u64, u32, Entries)>);
 
     impl Parents for Model {
         fn parent(&mut self, directory: InodeNumber) -> Result<InodeNumber, VolumeError> {
@@ -299,7 +301,7 @@ mod tests {
     /// `/a/b`, `/a/file`, `/empty`, `/file`.
     fn model() -> Model {
         let directory = FileKind::Directory;
-        let names = |names: &[(&'static [u8], Entry)]| names.iter().copied().collect();
+        let names = |names: &[(&'static [u8], Entry)]| -> Entries { names.iter().copied().collect() };
         let root = names(&[
             (b"a", entry(2, directory)),
             (b"empty", entry(4, directory)),
