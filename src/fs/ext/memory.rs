@@ -1,8 +1,8 @@
 //! The memory bound of a volume (`memory=`), and its shares.
 //!
-//! Bounded are the parts that grow with the workload: bytes of files that wait, what is changed and not home, clean blocks,
+//! Bounded are the parts that grow with the workload: dirty bytes of files, changed blocks that are not home, clean blocks,
 //! clean pages, and inodes. A part that exceeds its share is written out or evicted where it grows. References are not
-//! bounded (8 bytes for each inode known to the kernel), nor are the parts that grow with the volume: what is known of
+//! bounded (8 bytes for each inode known to the kernel), nor are the parts that grow with the volume: the state of
 //! each group.
 //!
 //! A volume of stamps has no bound: stamps cannot be read back as metadata, so metadata stays in memory. Its inodes leave
@@ -26,7 +26,7 @@ const OVERHEAD: u64 = 8;
 pub struct Shares {
     /// Bytes of files that wait. A quarter as many may be in flight to the device besides.
     pub dirty: u64,
-    /// What transactions have changed that is not home, with the copies that a commit makes; `None`: as much as the
+    /// Blocks that transactions have changed and that are not home, with the copies that a commit makes; `None`: as much as the
     /// journal holds.
     pub changed: Option<u64>,
     /// Clean metadata.
@@ -99,7 +99,7 @@ impl Shares {
 
     /// Blocks that transactions may have changed and that are not home.
     pub fn changed_blocks(&self, block_bytes: usize) -> usize {
-        // Of a transaction, a quarter of them, there may be three more copies: what the next one changes while it is
+        // Of a transaction, a quarter of them, there may be three more copies: of blocks that the next one changes while it is
         // committed, its records, and the copies from which they are made.
         self.changed.map_or(usize::MAX, |bytes| (bytes / 7 * 4) as usize / block_bytes)
     }

@@ -21,7 +21,7 @@ pub struct Counts {
 }
 
 pub(super) fn locked<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Between two changes of what is behind these locks nothing can panic.
+    // Between two changes of the state behind these locks nothing can panic.
     lock.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
