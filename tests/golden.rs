@@ -12,7 +12,6 @@ use flashpath::fs::volume::{
     Call, Change, ExtendedChange, FileKind, Hold, IfExists, InodeNumber, Locked, Name, NewFile, Renaming, Volume,
     VolumeError,
 };
-use flashpath::fs::volume::{Call, Name};
 use flashpath::report::RequestLog;
 use flashpath::run::{
     BlockWork, Job, Logging, NoMachine, Path as StationPath, Place, RunOptions, Work, check_file_system, make_volume,

@@ -59,6 +59,11 @@ impl MemoryUse {
     }
 }
 
+/// Bytes of files that may wait, if the options do not say.
+const DIRTY: u64 = 64 << 20;
+/// The same of a mounted volume, whose programs write in bursts: as `sfs` has at the most.
+const MOUNTED_DIRTY: u64 = 512 << 20;
+
 impl Shares {
     /// The shares of a volume with these options, on a machine that has so many bytes for it.
     pub fn of(settings: &ExtSettings, machine: Option<u64>) -> Result<Shares, OpenExtError> {
@@ -75,7 +80,7 @@ impl Shares {
             (None, machine) => machine.map(|bytes| bytes.max(least)),
         };
         let shares = Shares {
-            dirty: settings.dirty_bytes,
+            dirty: settings.dirty_bytes.unwrap_or(if machine.is_some() { MOUNTED_DIRTY } else { DIRTY }),
             changed: None,
             blocks: settings.cache_bytes,
             pages: settings.page_cache_bytes,

@@ -26,8 +26,8 @@ pub static KIND: Kind = Kind {
         OptionKind {
             name: "dirty",
             values: Values::Size(1 << 20, 64 << 30),
-            default: "64M",
-            about: "bytes of files that may wait in memory; more makes writers wait",
+            default: "",
+            about: "bytes of files that may wait in memory; more makes writers wait (not set: 64M, of a mounted volume 512M and at most a fifth of memory=)",
         },
         OptionKind {
             name: "cache",
@@ -197,7 +197,7 @@ pub struct ExtSettings {
     /// Nanoseconds between two commits.
     pub commit_ns: u64,
     /// Bytes of files that may wait.
-    pub dirty_bytes: u64,
+    pub dirty_bytes: Option<u64>,
     /// Bytes of unchanged metadata that are kept.
     pub cache_bytes: u64,
     /// Bytes of clean pages of files that are kept.
@@ -287,7 +287,7 @@ impl ExtSettings {
             },
             data,
             commit_ns: settings.duration_ns("commit"),
-            dirty_bytes: settings.size("dirty"),
+            dirty_bytes: settings.is_set("dirty").then(|| settings.size("dirty")),
             cache_bytes: settings.size("cache"),
             page_cache_bytes: settings.size("page-cache"),
             readahead_bytes: settings.size("readahead"),

@@ -14,6 +14,7 @@
 //! | `mod` | the seam: transactions, handles, the calls of a journal |
 //! | `handle` | changes that belong together |
 //! | `common` | the state of all journals: blocks that were freed, counts, why nothing is changed any more |
+//! | `withheld` | blocks that were freed |
 //! | `transactions` | the running transaction, and commits to a log |
 //! | `tracker` | the changes of the running transaction, for fast commits |
 //! | `reasons` | why a sync takes a full commit where fast ones are written |
@@ -49,6 +50,7 @@ mod rounds;
 mod tracker;
 mod transactions;
 mod vm_aware;
+mod withheld;
 
 pub use collected::{Changed, CollectedJournal};
 pub use common::Counts;
