@@ -31,6 +31,9 @@ const QUANTILES: [(f64, &str); 7] =
 /// The most lines of a figure.
 const MOST_LINES: usize = 8;
 
+/// The values of varied options.
+type Cells = Vec<(String, Value)>;
+
 /// A number over the devices of a trace, for one choice of the other options.
 #[derive(Clone, Debug)]
 pub struct Distribution {
@@ -58,9 +61,9 @@ pub fn distributions(rows: &[SweepRow], columns: &[String]) -> Vec<Distribution>
     if !is_batch(columns) {
         return Vec::new();
     }
-    let mut choices: Vec<(Vec<(String, Value)>, Vec<Group>)> = Vec::new();
+    let mut choices: Vec<(Cells, Vec<Group>)> = Vec::new();
     for group in groups(rows, columns) {
-        let cells: Vec<(String, Value)> = group.cells.iter().filter(|(name, _)| name != DEVICE).cloned().collect();
+        let cells: Cells = group.cells.iter().filter(|(name, _)| name != DEVICE).cloned().collect();
         match choices.iter_mut().find(|(known, _)| *known == cells) {
             Some((_, devices)) => devices.push(group),
             None => choices.push((cells, vec![group])),
