@@ -17,6 +17,21 @@ pub enum Unit {
     Nanoseconds,
 }
 
+impl Unit {
+    const WORDS: [(Unit, &str); 3] =
+        [(Unit::Share, "share"), (Unit::Bytes, "bytes"), (Unit::Nanoseconds, "nanoseconds")];
+
+    /// Its word.
+    pub fn word(self) -> &'static str {
+        Unit::WORDS.iter().find(|(unit, _)| *unit == self).expect("each has one").1
+    }
+
+    /// The unit of a word.
+    pub fn named(word: &str) -> Option<Unit> {
+        Unit::WORDS.iter().find(|(_, known)| *known == word).map(|(unit, _)| *unit)
+    }
+}
+
 /// The units of varied options, by column. A column without one has numbers without a unit, or words.
 pub type Units = BTreeMap<String, Unit>;
 

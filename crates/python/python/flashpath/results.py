@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ._tables import Table
+from ._words import in_python
 
 __all__ = [
     "CauseOverTime",
@@ -648,4 +649,6 @@ def result_of(document: str, name: str | None, costs: list[tuple[str, int, int, 
     def cost(of: tuple[str, int, int, float]) -> PolicyCost:
         return PolicyCost(*of, share=min(1.0, of[3] / wall) if wall > 0 else 0.0)
 
-    return dataclasses.replace(result, policies=tuple(map(cost, costs)), _json=json.dumps(value))
+    return dataclasses.replace(
+        result, policies=tuple(map(cost, costs)), warnings=tuple(map(in_python, result.warnings)), _json=json.dumps(value)
+    )
