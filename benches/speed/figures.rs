@@ -60,6 +60,10 @@ pub struct DriveRow {
     pub bare_loop: Spread,
     /// The share of the loop, pair by pair.
     pub of_loop: Spread,
+    /// With the timing model: the loop and bare queues of planes and channels one after the other, for as many copies.
+    pub bare_queues: Option<Spread>,
+    /// The share of these, pair by pair.
+    pub of_queues: Option<Spread>,
     pub write_amplification: f64,
     /// Memory of the filled drive over its flash pages.
     pub bytes_per_page: f64,

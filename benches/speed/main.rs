@@ -8,6 +8,7 @@
 //! |---|---|
 //! | `drives.rs` | the page-level layer on drives of several sizes and numbers of planes, beside the loop |
 //! | `bare_loop.rs` | the bound of a simulated host write |
+//! | `bare_queues.rs` | the bound of the timing model |
 //! | `layers.rs` | `dftl`, `fast` and `superblock`, on workloads of their own, on uniform writes, and on drives of two sizes |
 //! | `sources.rs` | a generator and a trace alone |
 //! | `mixed.rs` | the workload of `fast` |
@@ -20,6 +21,7 @@
 //! alone. `ROUNDS=9 cargo bench` repeats more often; the default is 5.
 
 mod bare_loop;
+mod bare_queues;
 mod drives;
 mod figures;
 mod layers;

@@ -79,15 +79,16 @@ fn pairs(rows: &[DriveRow]) -> impl Iterator<Item = (&DriveRow, Option<&DriveRow
 
 fn of_drives(taken: &Taken, rows: &[DriveRow]) -> String {
     let mut text = origin(taken);
-    text += "\n| drive, planes | counted | of the loop | with the timing model | of the loop | bare loop | load |\n";
-    text += "|---|---:|---:|---:|---:|---:|---:|\n";
+    text += "\n| drive, planes | counted | of the loop | with the timing model | of the queues | bare loop | bare queues | load |\n";
+    text += "|---|---:|---:|---:|---:|---:|---:|---:|\n";
     for (untimed, timed) in pairs(rows) {
-        let (rate, share) = match timed {
-            Some(timed) => (millions(timed.writes_per_second), format!("{:.2}", timed.of_loop.median)),
+        let rate = timed.map_or(String::new(), |timed| millions(timed.writes_per_second));
+        let (queues, share) = match timed.and_then(|timed| timed.bare_queues.zip(timed.of_queues)) {
+            Some((queues, share)) => (millions(queues), format!("{:.2}", share.median)),
             None => Default::default(),
         };
         text += &format!(
-            "| {} GiB, {} | {} | {:.2} | {rate} | {share} | {} | {} |\n",
+            "| {} GiB, {} | {} | {:.2} | {rate} | {share} | {} | {queues} | {} |\n",
             untimed.size_gib,
             untimed.planes,
             millions(untimed.writes_per_second),

@@ -828,14 +828,14 @@ impl<T: Timing> Nand<T> {
             debug_assert!(!spare.is_filler(), "nobody copies a filler, whose class is another's");
             self.uncounted.copies.add(spare, 1);
             moved(spare.logical_page(), to);
-            let copied = match retries {
-                0 => self.operations.copy((source, from, left), (target, within), purpose, &mut read, at),
+            let times = (at, done);
+            done = match retries {
+                0 => self.operations.copy((source, from, left), (target, within), purpose, &mut read, times),
                 _ => {
                     let (of_page, how) = ((source, from, left), (retries, purpose));
-                    self.operations.copy_retried(of_page, (target, within), how, &mut read, at)
+                    self.operations.copy_retried(of_page, (target, within), how, &mut read, times)
                 }
             };
-            done = self.operations.timing().later(done, copied);
         }
         Ok((rest, done))
     }
@@ -874,14 +874,14 @@ impl<T: Timing> Nand<T> {
             }
             copies.copied.add(spare);
             moved(spare.logical_page(), to);
-            let copied = match retries {
-                0 => self.operations.copy((source, from, left), (target, within), purpose, &mut read, at),
+            let times = (at, done);
+            done = match retries {
+                0 => self.operations.copy((source, from, left), (target, within), purpose, &mut read, times),
                 _ => {
                     let (of_page, how) = ((source, from, left), (retries, purpose));
-                    self.operations.copy_retried(of_page, (target, within), how, &mut read, at)
+                    self.operations.copy_retried(of_page, (target, within), how, &mut read, times)
                 }
             };
-            done = self.operations.timing().later(done, copied);
         }
         done
     }

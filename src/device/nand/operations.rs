@@ -225,7 +225,7 @@ impl<T: Timing> Operations<T> {
     }
 
     /// Copies a page of `source` to a page of `target`. `rest` has a bit for each page that is copied, from this one on;
-    /// `read` is the read of the copy before.
+    /// `read` is the read of the copy before. Returns the later of the end and of `done`.
     #[inline]
     pub fn copy(
         &mut self,
@@ -233,10 +233,10 @@ impl<T: Timing> Operations<T> {
         (target, within): (EraseBlock, u32),
         purpose: Purpose,
         read: &mut LastRead<T::Moment>,
-        at: T::Moment,
+        (at, done): (T::Moment, T::Moment),
     ) -> T::Moment {
         if !self.has_parts {
-            return self.timing.copy(source, target, purpose, at);
+            return self.timing.copy_into(source, target, purpose, at, done);
         }
         let page = from.0 & !self.mask;
         let there = match read.0 {
@@ -251,7 +251,8 @@ impl<T: Timing> Operations<T> {
                 there
             }
         };
-        self.program(target, within, purpose, there)
+        let copied = self.program(target, within, purpose, there);
+        self.timing.later(done, copied)
     }
 
     /// Reads a page again so many times, each time after the last. Returns the end.
@@ -278,7 +279,7 @@ impl<T: Timing> Operations<T> {
         target: (EraseBlock, u32),
         (retries, purpose): (u32, Purpose),
         read: &mut LastRead<T::Moment>,
-        at: T::Moment,
+        (at, done): (T::Moment, T::Moment),
     ) -> T::Moment {
         let again = self.retry((source, self.page_in_block(from)), retries, purpose, at);
         let page = from.0 & !self.mask;
@@ -286,9 +287,10 @@ impl<T: Timing> Operations<T> {
             Some((last, there)) if self.has_parts && retries > 0 && last == page => {
                 let both = self.timing.gather(None, again);
                 let both = self.timing.gather(Some(both), there);
-                self.program(target.0, target.1, purpose, both)
+                let copied = self.program(target.0, target.1, purpose, both);
+                self.timing.later(done, copied)
             }
-            _ => self.copy((source, from, rest), target, purpose, read, again),
+            _ => self.copy((source, from, rest), target, purpose, read, (again, done)),
         }
     }
 

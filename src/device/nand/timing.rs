@@ -93,6 +93,20 @@ pub trait Timing {
         self.program(target, purpose, read)
     }
 
+    /// [`Timing::copy`]; the later of its end and of `sum`, as [`Timing::later`] has it.
+    #[inline]
+    fn copy_into(
+        &mut self,
+        source: EraseBlock,
+        target: EraseBlock,
+        purpose: Purpose,
+        at: Self::Moment,
+        sum: Self::Moment,
+    ) -> Self::Moment {
+        let copied = self.copy(source, target, purpose, at);
+        self.later(sum, copied)
+    }
+
     /// Erases `block`.
     fn erase(&mut self, block: EraseBlock, at: Self::Moment) -> Self::Moment;
 

@@ -4,11 +4,11 @@
 //! of the queue of its kind, and the next event is the first of one of the queues. Reads of one unit or several differ in
 //! their transfers, and pages of a word line in their reads and programs.
 
+use super::ring::Ring;
 use crate::time::Time;
-use std::collections::VecDeque;
 
-/// What happens; at one instant in this order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+/// What happens. The order of events of one instant does not matter: what begins then begins after all of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Event {
     /// A plane's stage ends.
     Plane(u32),
@@ -37,7 +37,7 @@ const NEVER: Time = Time(u64::MAX);
 /// The events to come.
 #[derive(Debug, Clone)]
 pub(super) struct Events {
-    queues: [VecDeque<(Time, Event)>; KINDS],
+    queues: [Ring<(Time, Event)>; KINDS],
     /// The time of the first event of each queue.
     firsts: [Time; KINDS],
     /// The time of the first event of all.
@@ -47,63 +47,69 @@ pub(super) struct Events {
 impl Events {
     /// None.
     pub fn new() -> Events {
-        Events { queues: Default::default(), firsts: [NEVER; KINDS], next: NEVER }
+        Events { queues: [const { Ring::new() }; KINDS], firsts: [NEVER; KINDS], next: NEVER }
     }
 
     /// An event comes at `at`, after that.
-    #[inline]
+    #[inline(always)]
     pub fn expect(&mut self, after: After, at: Time, event: Event) {
         let queue = &mut self.queues[after as usize];
         match queue.back() {
-            Some(last) if *last > (at, event) => {
-                debug_assert!(after != After::Erase || last.0 == at, "erases end in the order of begins");
-                queue.insert(queue.partition_point(|other| *other < (at, event)), (at, event));
+            Some((last, _)) if last > at => self.insert(after, at, event),
+            Some(_) => queue.push_back((at, event)),
+            None => {
+                queue.push_back((at, event));
+                self.firsts[after as usize] = at;
+                self.next = self.next.min(at);
             }
-            _ => queue.push_back((at, event)),
         }
-        let first = &mut self.firsts[after as usize];
-        *first = at.min(*first);
-        self.next = at.min(self.next);
+    }
+
+    /// An event that comes before others of its kind.
+    #[cold]
+    fn insert(&mut self, after: After, at: Time, event: Event) {
+        assert!(after != After::Erase, "erases end in the order of begins");
+        let queue = &mut self.queues[after as usize];
+        let later = queue.iter().rev().take_while(|(other, _)| *other > at).count();
+        queue.insert(queue.len() - later, (at, event));
+        self.look_at_first(after as usize);
     }
 
     /// Notes the first event of a queue, after one was taken out.
-    #[inline]
+    #[inline(always)]
     fn look_at_first(&mut self, kind: usize) {
-        self.firsts[kind] = self.queues[kind].front().map_or(NEVER, |(next, _)| *next);
+        self.firsts[kind] = self.queues[kind].front().map_or(NEVER, |(next, _)| next);
         self.next = self.firsts.iter().fold(NEVER, |first, at| first.min(*at));
     }
 
     /// An event that was expected at `at`, after that, does not come.
     pub fn withdraw(&mut self, after: After, at: Time, event: Event) {
         let queue = &mut self.queues[after as usize];
-        let place = queue.partition_point(|other| *other < (at, event));
-        assert_eq!(queue.remove(place), Some((at, event)), "what is withdrawn was expected");
+        let place = queue.iter().position(|other| other == (at, event));
+        queue.remove(place.expect("what is withdrawn was expected"));
         self.look_at_first(after as usize);
     }
 
     /// The time of the next event.
-    #[inline]
+    #[inline(always)]
     pub fn next(&self) -> Option<Time> {
         (self.next != NEVER).then_some(self.next)
     }
 
-    /// Takes the next event, if it comes at `at`, before which none comes.
-    #[inline]
+    /// True if an event comes at `at`, before which none comes.
+    #[inline(always)]
+    pub fn comes_at(&self, at: Time) -> bool {
+        self.next == at
+    }
+
+    /// Takes an event that comes at `at`, before which none comes.
+    #[inline(always)]
     pub fn take(&mut self, at: Time) -> Option<Event> {
         if self.next != at {
             return None;
         }
-        let mut next: Option<(usize, Event)> = None;
-        for kind in 0..KINDS {
-            if self.firsts[kind] == at
-                && let Some((_, event)) = self.queues[kind].front()
-                && next.is_none_or(|(_, next)| *event < next)
-            {
-                next = Some((kind, *event));
-            }
-        }
-        let (kind, event) = next?;
-        self.queues[kind].pop_front();
+        let kind = self.firsts.iter().position(|first| *first == at)?;
+        let (_, event) = self.queues[kind].pop_front()?;
         self.look_at_first(kind);
         Some(event)
     }

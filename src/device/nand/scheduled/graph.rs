@@ -139,7 +139,7 @@ pub(super) struct Graph {
 impl Graph {
     /// A new operation that waits for nothing.
     #[inline]
-    pub fn add(&mut self, kind: Kind, plane: u32, block: EraseBlock, purpose: Purpose) -> u32 {
+    pub fn add(&mut self, (kind, shape): (Kind, u8), plane: u32, block: EraseBlock, purpose: Purpose) -> u32 {
         self.issued += 1;
         let fresh = Node {
             number: self.issued,
@@ -154,7 +154,7 @@ impl Graph {
             asker: 0,
             kind,
             purpose,
-            shape: 1,
+            shape,
             has_turn: true,
         };
         match self.free_nodes.pop() {
@@ -172,7 +172,7 @@ impl Graph {
 
     /// A new sum of nothing.
     pub fn add_sum(&mut self) -> u32 {
-        self.add(Kind::Sum, 0, EraseBlock(0), Purpose::Host)
+        self.add((Kind::Sum, 1), 0, EraseBlock(0), Purpose::Host)
     }
 
     #[inline]
@@ -184,12 +184,6 @@ impl Graph {
     #[inline]
     pub fn prefetch(&self, node: u32) {
         prefetch(&self.nodes, node as usize);
-    }
-
-    /// Notes what an operation transfers.
-    #[inline]
-    pub fn set_shape(&mut self, node: u32, shape: u8) {
-        self.nodes[node as usize].shape = shape;
     }
 
     /// Notes who issued an operation.
@@ -212,7 +206,7 @@ impl Graph {
     }
 
     /// The operation also waits for `moment`.
-    #[inline]
+    #[inline(always)]
     pub fn wait_for(&mut self, node: u32, moment: Moment, now: Time) {
         match self.current(moment, now) {
             Moment::At(at) => {
@@ -369,6 +363,26 @@ impl Graph {
                 self.moment(node)
             }
         }
+    }
+
+    /// A sum that nobody waits for yet, of `sum` and what will be added.
+    #[inline(always)]
+    pub fn open_sum(&mut self, sum: Moment, now: Time) -> u32 {
+        match self.current(sum, now) {
+            Moment::When(handle) if self.is_open_sum(handle.node) => handle.node,
+            sum => {
+                let node = self.add_sum();
+                self.wait_for(node, sum, now);
+                node
+            }
+        }
+    }
+
+    /// A sum also waits for a new operation, for which nobody else waits.
+    #[inline(always)]
+    pub fn add_to_sum(&mut self, sum: u32, node: u32) {
+        self.nodes[sum as usize].missing += 1;
+        self.nodes[node as usize].waiter = Some(Waiter::Node(sum));
     }
 
     #[inline]

@@ -6,7 +6,7 @@
 //! next completion, event by event, and no further.
 //!
 //! Ties: of two operations that can begin at the same instant, the one that was issued first begins. All that ends at an
-//! instant ends before anything begins at it.
+//! instant ends before anything begins at it. So the order of events of one instant does not matter.
 //!
 //! | file | role |
 //! |---|---|
@@ -14,11 +14,13 @@
 //! | `events` | what happens next |
 //! | `graph` | the operations that are under way, and who waits for them |
 //! | `reads_first` | reads that go before other operations, and interrupt them |
+//! | `ring` | a queue |
 //! | `waits` | records what operations waited for |
 
 mod events;
 mod graph;
 mod reads_first;
+mod ring;
 mod waits;
 
 pub use graph::Moment;
@@ -32,6 +34,7 @@ use crate::time::Time;
 use events::{After, Event, Events};
 use graph::{Graph, Kind, NONE, Waiter};
 use reads_first::ReadsFirst;
+use ring::Ring;
 use std::collections::VecDeque;
 use waits::RecordedWaits;
 
@@ -57,7 +60,7 @@ struct Plane {
     /// The end of a program or an erase that is under way.
     until: Time,
     /// The operations that can begin.
-    queue: VecDeque<u32>,
+    queue: Ring<u32>,
     /// When the last one joined the queue, how many did at that instant, and the number of the last of these.
     joined_at: Time,
     joined_then: usize,
@@ -65,14 +68,14 @@ struct Plane {
     channel: u32,
 }
 
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 struct Channel {
     /// The end of its transfer.
     until: Time,
     /// True if an event comes at its end.
     is_awaited: bool,
     /// The planes that are ready, with the instant since when.
-    queue: VecDeque<(Time, u32)>,
+    queue: Ring<(Time, u32)>,
 }
 
 impl Channel {
@@ -117,7 +120,7 @@ impl Scheduled {
             stage: Stage::Idle,
             current: NONE,
             until: Time::ZERO,
-            queue: VecDeque::new(),
+            queue: Ring::new(),
             joined_at: Time::ZERO,
             joined_then: 0,
             last_joined: 0,
@@ -128,7 +131,10 @@ impl Scheduled {
             times: latencies.of_kinds(),
             units: geometry.pages_per_program as u8,
             planes: (0..geometry.units()).map(plane).collect(),
-            channels: vec![Channel::default(); geometry.channels as usize],
+            channels: vec![
+                Channel { until: Time::ZERO, is_awaited: false, queue: Ring::new() };
+                geometry.channels as usize
+            ],
             graph: Graph::default(),
             last_of_block: vec![NONE; places.blocks()],
             places,
@@ -164,7 +170,7 @@ impl Scheduled {
         Some(result)
     }
 
-    #[inline]
+    #[inline(always)]
     fn expect(&mut self, after: After, at: Time, event: Event) {
         debug_assert!(at >= self.now, "an event at {at:?} is not before {:?}", self.now);
         self.events.expect(after, at, event);
@@ -243,15 +249,31 @@ impl Scheduled {
 
     /// A plane's operation needs the channel from now on. Planes that need it since the same instant keep the order of
     /// issue.
+    #[inline(always)]
     fn ask_for_channel(&mut self, number: u32) {
+        let channel = self.planes[number as usize].channel;
+        // Whoever else asks at this instant may have been issued before it.
+        if self.idle_planes.is_empty()
+            && self.channels[channel as usize].is_free(self.now)
+            && !self.events.comes_at(self.now)
+        {
+            self.transfer((number, channel), self.now);
+        } else {
+            self.wait_for_channel(number);
+        }
+    }
+
+    #[inline(never)]
+    fn wait_for_channel(&mut self, number: u32) {
         let plane = &mut self.planes[number as usize];
+        let channel = plane.channel;
         plane.stage = Stage::Ready;
-        let (channel, issued) = (plane.channel, self.graph.node(plane.current).number);
+        let issued = self.graph.node(plane.current).number;
         let Channel { until, is_awaited, queue } = &mut self.channels[channel as usize];
         let (planes, graph, now) = (&self.planes, &self.graph, self.now);
         match queue.back() {
-            Some((since, _)) if *since == now => {
-                let is_later = |&&(since, other): &&(Time, u32)| {
+            Some((since, _)) if since == now => {
+                let is_later = |&(since, other): &(Time, u32)| {
                     since == now && graph.node(planes[other as usize].current).number > issued
                 };
                 let later = queue.iter().rev().take_while(is_later).count();
@@ -268,18 +290,27 @@ impl Scheduled {
     }
 
     /// The operation is done: tells those who wait for it.
+    #[inline(always)]
     fn complete(&mut self, node: u32) {
-        let (mut waiter, mut others) = self.graph.release(node);
-        while let Some(one) = waiter {
-            match one {
-                Waiter::Request(number) => self.tell(number),
-                Waiter::Node(node) => {
-                    if self.graph.has_come(node, self.now) {
-                        self.can_begin(node);
-                    }
+        let (waiter, mut others) = self.graph.release(node);
+        if let Some(waiter) = waiter {
+            self.end_wait(waiter);
+            while let Some(waiter) = self.graph.next_waiter(&mut others) {
+                self.end_wait(waiter);
+            }
+        }
+    }
+
+    /// What is waited for is done.
+    #[inline(always)]
+    fn end_wait(&mut self, waiter: Waiter) {
+        match waiter {
+            Waiter::Request(number) => self.tell(number),
+            Waiter::Node(node) => {
+                if self.graph.has_come(node, self.now) {
+                    self.can_begin(node);
                 }
             }
-            waiter = self.graph.next_waiter(&mut others);
         }
     }
 
@@ -289,6 +320,7 @@ impl Scheduled {
     }
 
     /// Nothing that the operation waits for is left, but perhaps an instant.
+    #[inline(never)]
     fn can_begin(&mut self, node: u32) {
         match self.graph.waits_until(node, self.now) {
             None => self.enter(node),
@@ -300,12 +332,15 @@ impl Scheduled {
     }
 
     /// Puts an operation in the queue of its plane, and gives its turn in the block to the next one.
+    #[inline(always)]
     fn enter(&mut self, node: u32) {
         let (kind, block) = (self.graph.node(node).kind, self.graph.node(node).block);
         match kind {
             Kind::Sum => return self.complete(node),
-            Kind::Read | Kind::Copy => return self.join(node),
-            Kind::Program | Kind::Erase => self.join(node),
+            Kind::Read | Kind::Copy | Kind::Program | Kind::Erase => self.join(node),
+        }
+        if matches!(kind, Kind::Read | Kind::Copy) {
+            return;
         }
         let last = &mut self.last_of_block[block.index()];
         if *last == node {
@@ -316,6 +351,7 @@ impl Scheduled {
     }
 
     /// Puts an operation in the queue of its plane. Those that join at the same instant keep the order of issue.
+    #[inline(always)]
     fn join(&mut self, node: u32) {
         if self.reads_first.is_some() && self.graph.node(node).is_read_of_request() {
             self.with_first(|timing, first| timing.join_first(first, node));
@@ -331,7 +367,7 @@ impl Scheduled {
             plane.last_joined = issued;
             plane.queue.push_back(node);
         } else {
-            let is_later = |other: &&u32| graph.node(**other).number > issued;
+            let is_later = |other: &u32| graph.node(*other).number > issued;
             let later = plane.queue.iter().rev().take(plane.joined_then).take_while(is_later).count();
             plane.queue.insert(plane.queue.len() - later, node);
         }
@@ -342,7 +378,14 @@ impl Scheduled {
     }
 
     /// Begins what can begin now, at planes that are idle, and then at channels.
+    #[inline(always)]
     fn begin_all(&mut self) {
+        if !self.idle_planes.is_empty() || !self.idle_channels.is_empty() {
+            self.begin_ready();
+        }
+    }
+
+    fn begin_ready(&mut self) {
         while let Some(number) = self.idle_planes.pop() {
             self.begin(number);
         }
@@ -363,9 +406,8 @@ impl Scheduled {
         let Some(node) = next else { return };
         let plane = &mut self.planes[number as usize];
         plane.current = node;
-        let channel = plane.channel;
         if let Some(next) = plane.queue.front() {
-            self.graph.prefetch(*next);
+            self.graph.prefetch(next);
         }
         if let Some(waits) = &mut self.waits {
             waits.begin(number, self.graph.node(node), self.now);
@@ -375,10 +417,6 @@ impl Scheduled {
                 plane.stage = Stage::Reading;
                 let read_ns = self.times[self.graph.node(node).page_kind().index()].read_ns;
                 self.expect(After::Read, self.now + read_ns, Event::Plane(number));
-            }
-            // Whoever else begins now may have been issued before it.
-            Kind::Program if self.idle_planes.is_empty() && self.channels[channel as usize].is_free(self.now) => {
-                self.transfer((number, channel), self.now);
             }
             Kind::Program => self.ask_for_channel(number),
             Kind::Erase => {
@@ -421,6 +459,7 @@ impl Scheduled {
     }
 
     /// A plane that needs its channel since that instant has it from now on.
+    #[inline(always)]
     fn transfer(&mut self, (plane, number): (u32, u32), since: Time) {
         let node = self.planes[plane as usize].current;
         let until = self.now + self.transfer_ns(node);
@@ -461,8 +500,23 @@ impl Scheduled {
         purpose: Purpose,
         at: Moment,
     ) -> Moment {
-        let node = self.graph.add(kind, plane, block, purpose);
-        self.graph.set_shape(node, shape);
+        let node = self.prepare((kind, shape), plane, block, purpose, at);
+        let moment = self.graph.moment(node);
+        self.begin_issued(node);
+        moment
+    }
+
+    /// A new operation, with all that it waits for.
+    #[inline(always)]
+    fn prepare(
+        &mut self,
+        (kind, shape): (Kind, u8),
+        plane: u32,
+        block: EraseBlock,
+        purpose: Purpose,
+        at: Moment,
+    ) -> u32 {
+        let node = self.graph.add((kind, shape), plane, block, purpose);
         if let Some(waits) = &self.waits {
             self.graph.set_asker(node, waits.asker());
         }
@@ -473,12 +527,19 @@ impl Scheduled {
                 self.graph.follow(before, node);
             }
         }
-        let moment = self.graph.moment(node);
+        node
+    }
+
+    /// Lets a new operation begin, if it waits for nothing.
+    #[inline(always)]
+    fn begin_issued(&mut self, node: u32) {
         if self.graph.is_ready(node) {
-            self.can_begin(node);
+            match self.graph.waits_until(node, self.now) {
+                None => self.enter(node),
+                Some(_) => self.can_begin(node),
+            }
             self.begin_all();
         }
-        moment
     }
 }
 
@@ -535,6 +596,22 @@ impl Timing for Scheduled {
 
     fn copy(&mut self, source: EraseBlock, target: EraseBlock, purpose: Purpose, at: Moment) -> Moment {
         self.issue(Kind::Copy, self.places.of(source).plane, target, purpose, at)
+    }
+
+    fn copy_into(
+        &mut self,
+        source: EraseBlock,
+        target: EraseBlock,
+        purpose: Purpose,
+        at: Moment,
+        sum: Moment,
+    ) -> Moment {
+        let node = self.prepare((Kind::Copy, self.units), self.places.of(source).plane, target, purpose, at);
+        // From now on `at` is waited for, and so no open sum, even if `sum` is the same.
+        let sum = self.graph.open_sum(sum, self.now);
+        self.graph.add_to_sum(sum, node);
+        self.begin_issued(node);
+        self.graph.moment(sum)
     }
 
     fn erase(&mut self, block: EraseBlock, at: Moment) -> Moment {

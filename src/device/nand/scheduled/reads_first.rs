@@ -62,6 +62,7 @@ impl ReadsFirst {
 
 impl Scheduled {
     /// Puts a read in the queue of those that go first. Those that join at the same instant keep the order of issue.
+    #[inline(never)]
     pub(super) fn join_first(&mut self, first: &mut ReadsFirst, node: u32) {
         let (graph, now) = (&self.graph, self.now);
         let (number, issued) = (graph.node(node).plane, graph.node(node).number);
@@ -74,6 +75,7 @@ impl Scheduled {
     }
 
     /// The operation that a plane begins now, if there is one: of an idle plane, or of one that a read interrupts.
+    #[inline(never)]
     pub(super) fn next_after_interrupt(&mut self, first: &mut ReadsFirst, number: u32) -> Option<u32> {
         let is_idle = self.planes[number as usize].stage == Stage::Idle || self.interrupt(first, number);
         if is_idle { self.next_of(first, number) } else { None }
@@ -93,7 +95,7 @@ impl Scheduled {
         match (plane.stage, kind) {
             (Stage::Ready, Kind::Program) => {
                 let queue = &mut self.channels[plane.channel as usize].queue;
-                let place = queue.iter().position(|(_, waits)| *waits == number);
+                let place = queue.iter().position(|(_, waits)| waits == number);
                 queue.remove(place.expect("a plane that is ready waits for its channel"));
                 plane.stage = Stage::Idle;
                 plane.queue.push_front(std::mem::replace(&mut plane.current, NONE));
@@ -130,6 +132,7 @@ impl Scheduled {
     }
 
     /// A plane can read: it has suspended its operation.
+    #[inline(never)]
     pub(super) fn end_suspending(&mut self, first: &ReadsFirst, number: u32) {
         let suspended = first.planes[number as usize].suspended.expect("an operation was suspended");
         self.planes[number as usize].stage = Stage::Idle;

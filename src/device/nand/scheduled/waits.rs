@@ -57,12 +57,14 @@ impl RecordedWaits {
     }
 
     /// A plane begins an operation.
+    #[inline(never)]
     pub fn begin(&mut self, plane: u32, node: &Node, now: Time) {
         let waits = self.planes[plane as usize].wait(node.asked, now, |waits| &mut waits.die_ns);
         self.current[plane as usize] = UnderWay { waits, ..UnderWay::default() };
     }
 
     /// A plane that needs its channel since the first instant gets it at the second, until the third.
+    #[inline(never)]
     pub fn transfer(&mut self, (plane, channel): (u32, u32), node: &Node, (since, now, until): (Time, Time, Time)) {
         let (channel, current) = (&mut self.channels[channel as usize], &mut self.current[plane as usize]);
         current.waits.add(channel.wait(since, now, |waits| &mut waits.channel_ns));
@@ -71,18 +73,21 @@ impl RecordedWaits {
     }
 
     /// A plane has suspended its operation, which it has held up to now.
+    #[inline(never)]
     pub fn suspend(&mut self, plane: u32, node: &Node, now: Time) {
         self.suspended[plane as usize] = std::mem::take(&mut self.current[plane as usize]);
         self.planes[plane as usize].hold(now, node.purpose, self.log.oldest());
     }
 
     /// A plane resumes its suspended operation.
+    #[inline(never)]
     pub fn resume(&mut self, plane: u32) {
         self.current[plane as usize] = self.suspended[plane as usize];
     }
 
     /// A plane ends an operation. A program is recorded as two: who waits for a place in a drive's buffer goes on from the end
     /// of the transfer. The time in which it was suspended is a wait for the plane.
+    #[inline(never)]
     pub fn end(&mut self, plane: u32, node: &Node, now: Time) {
         let (erase_ns, times) = (self.latencies.erase_ns, self.times[node.page_kind().index()]);
         let UnderWay { waits, loaded, transfer_ns } = std::mem::take(&mut self.current[plane as usize]);
