@@ -132,7 +132,7 @@ check:
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
-	cargo test --locked --test imports --test words
+	cargo test --workspace --locked --test imports --test words
 	# The fuzz targets are a workspace of their own, which nothing here builds: their lock file is checked.
 	cargo tree --locked --manifest-path fuzz/Cargo.toml >/dev/null
 	cargo tree --locked --manifest-path examples/plugin/Cargo.toml >/dev/null

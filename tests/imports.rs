@@ -1,8 +1,11 @@
 //! The import table: the allowed imports of each room of the library and of each crate, and no import circles among the
-//! parts of a folder. The sources themselves are parsed, so that the table cannot drift.
+//! parts of a folder. The sources themselves are parsed, so that the table cannot drift. `methods` does the same for the calls
+//! between the files of one type.
 
 #[path = "imports/circles.rs"]
 mod circles;
+#[path = "imports/methods.rs"]
+mod methods;
 #[path = "imports/sources.rs"]
 mod sources;
 

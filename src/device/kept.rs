@@ -25,7 +25,7 @@ pub struct KeptVolume {
 
 /// The memory that a monitor keeps for a volume.
 #[derive(Clone, Debug)]
-pub struct Retained {
+pub struct KeptBlocks {
     /// The UUID of the volume.
     pub volume: [u8; 16],
     /// The UUID by which the volume's superblock names its journal while this is kept.
@@ -40,7 +40,7 @@ pub struct Retained {
 pub trait Monitor: Send + Sync {
     /// The memory that it keeps of a volume, or, if it can keep that of one alone, of any; `None` if it keeps none. From then
     /// on nobody else can ask for it.
-    fn retained(&self, volume: [u8; 16]) -> Result<Option<Retained>, DeviceError>;
+    fn kept_of(&self, volume: [u8; 16]) -> Result<Option<KeptBlocks>, DeviceError>;
 
     /// The path that names the volume, for a recovery that the monitor begins by itself.
     fn note_path(&self, _: &str) {}

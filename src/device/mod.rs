@@ -58,7 +58,7 @@ pub use error::{DeviceError, ZoneError};
 /// The frames of a guest, whose memory a monitor keeps.
 pub use flashpath_vmm::{Arena, HeldName, NameError};
 pub use frame::Frame;
-pub use kept::{KeptVolume, Monitor, Retained};
+pub use kept::{KeptBlocks, KeptVolume, Monitor};
 pub use lba::Lba;
 pub use medium::Medium;
 pub use memory::{LINE_BYTES, Nvm, Survival};

@@ -8,6 +8,7 @@
 //! | [`volume`] | the seam of a mounted file system, and the types of its calls |
 //! | [`station`] | a file system in a path expression, and the operations on its volumes |
 //! | [`posix`] | the rules common to all file systems, applied around a volume |
+//! | `nodes` | what every file system does with its inodes: the rules of names |
 //! | [`sfs`] | the log-structured file system that groups blocks by hotness |
 //! | [`ext`] | a journaling file system that writes in place, compatible with ext4 |
 //! | [`tree`] | a file system in memory: reference model, and measure of a front end's own cost |
@@ -23,6 +24,7 @@ pub mod directory;
 pub mod ext;
 pub mod in_process;
 pub mod kernel;
+mod nodes;
 pub mod posix;
 mod references;
 pub mod sfs;

@@ -6,7 +6,7 @@ use crate::image::{Image, call, has_e2fsprogs};
 use crate::power_cut::{Disk, Power};
 use crate::walk::of_volume;
 use crate::work::Work;
-use flashpath::device::{DeviceError, Frame, KeptVolume, Medium, Monitor, OwnMonitor, Retained};
+use flashpath::device::{DeviceError, Frame, KeptBlocks, KeptVolume, Medium, Monitor, OwnMonitor};
 use flashpath::expression::parse_term;
 use flashpath::fs::Durable;
 use flashpath::fs::ext::ExtSettings;
@@ -117,8 +117,8 @@ impl Watching {
 }
 
 impl Monitor for Watching {
-    fn retained(&self, volume: [u8; 16]) -> Result<Option<Retained>, DeviceError> {
-        self.kept.retained(volume)
+    fn kept_of(&self, volume: [u8; 16]) -> Result<Option<KeptBlocks>, DeviceError> {
+        self.kept.kept_of(volume)
     }
 
     fn begin(&self, volume: KeptVolume, first: u32) -> Result<(), DeviceError> {
@@ -241,7 +241,7 @@ fn a_recovery_brings_back_what_was_committed_and_can_be_repeated() {
     assert_eq!(of_volume(&*volume), tree);
     call(|call| volume.unmount(call)).unwrap();
     drop(volume);
-    assert!(world.monitor.retained([0; 16]).unwrap().is_none_or(|kept| kept.blocks.is_empty()), "all is home");
+    assert!(world.monitor.kept_of([0; 16]).unwrap().is_none_or(|kept| kept.blocks.is_empty()), "all is home");
     let volume = world.open("", None).unwrap();
     assert_eq!(of_volume(&*volume), tree, "it is an ordinary volume again");
     call(|call| volume.unmount(call)).unwrap();
@@ -299,7 +299,7 @@ fn a_volume_whose_memory_is_lost_is_refused_until_it_is_given_up() {
 fn a_repair_takes_in_what_the_monitor_keeps() {
     let (world, tree) = World::crashed(Arc::new(OwnMonitor::new()), 8);
     settings("").repair(world.media(Some(&world.monitor)), &world.mounting()).unwrap();
-    assert!(world.monitor.retained([0; 16]).unwrap().is_none(), "it keeps nothing any more");
+    assert!(world.monitor.kept_of([0; 16]).unwrap().is_none(), "it keeps nothing any more");
     let volume = world.open("", None).unwrap();
     assert_eq!(of_volume(&*volume), tree);
     call(|call| volume.unmount(call)).unwrap();
@@ -309,7 +309,7 @@ fn a_repair_takes_in_what_the_monitor_keeps() {
 fn memory_that_is_not_of_the_volume_is_refused_and_a_repair_leaves_it_out() {
     for (block, length, why) in [(BLOCKS + 7, BLOCK, "which the volume has not"), (30, 100, "100 bytes")] {
         let (world, _) = World::crashed(Arc::new(OwnMonitor::new()), 9);
-        let kept = world.monitor.retained([0; 16]).unwrap().unwrap();
+        let kept = world.monitor.kept_of([0; 16]).unwrap().unwrap();
         let next = kept.last.wrapping_add(1);
         world.monitor.commit(Time::ZERO, next, &[(block, vec![0; length].into())], &[]).unwrap();
         world.refused("", Some(&world.monitor), &["the memory that the monitor kept", why]);
@@ -332,7 +332,7 @@ fn a_monitor_that_keeps_memory_of_a_volume_is_not_taken_by_another() {
     let made = settings("").create(other.media(Some(&world.monitor)), &other.mounting());
     let error = made.err().expect("mkfs would drop what it keeps").to_string();
     assert!(error.contains("mount that one first"), "{error}");
-    assert!(!world.monitor.retained([0; 16]).unwrap().unwrap().blocks.is_empty());
+    assert!(!world.monitor.kept_of([0; 16]).unwrap().unwrap().blocks.is_empty());
 }
 
 #[test]
@@ -373,8 +373,8 @@ impl Ending {
 }
 
 impl Monitor for Ending {
-    fn retained(&self, volume: [u8; 16]) -> Result<Option<Retained>, DeviceError> {
-        self.kept.retained(volume)
+    fn kept_of(&self, volume: [u8; 16]) -> Result<Option<KeptBlocks>, DeviceError> {
+        self.kept.kept_of(volume)
     }
 
     fn begin(&self, volume: KeptVolume, first: u32) -> Result<(), DeviceError> {

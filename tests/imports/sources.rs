@@ -91,7 +91,7 @@ fn read_module(items: &[syn::Item], file: PathBuf, path: Names, is_test: bool, m
 }
 
 /// True for `#[cfg(test)]` and `#[test]`.
-fn is_for_tests(attributes: &[syn::Attribute]) -> bool {
+pub fn is_for_tests(attributes: &[syn::Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         attribute.path().is_ident("test")
             || attribute.path().is_ident("cfg")

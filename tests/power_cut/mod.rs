@@ -16,7 +16,7 @@
 use flashpath::device::nvm::lines::Lines;
 use flashpath::device::nvm::{Nvm, Survival};
 use flashpath::device::{
-    Abilities, Account, BlockDevice, DeviceError, Frame, KeptVolume, Lba, Monitor, OwnMonitor, Retained, Zone,
+    Abilities, Account, BlockDevice, DeviceError, Frame, KeptBlocks, KeptVolume, Lba, Monitor, OwnMonitor, Zone,
     ZoneError, ZoneKind, ZoneState, ZonedDevice, ZonedShape,
 };
 use flashpath::label::{Label, Tally};
@@ -131,7 +131,7 @@ impl Keeper {
     /// One that keeps the same.
     pub fn copy(&self, power: &Power) -> Keeper {
         let copy = Keeper::new(power);
-        if let Some(kept) = self.0.retained([0; 16]).unwrap() {
+        if let Some(kept) = self.0.kept_of([0; 16]).unwrap() {
             let blocks: Vec<(u64, Frame)> = kept.blocks.into_iter().collect();
             let (uuid, name) = (kept.volume, kept.name);
             let volume = KeptVolume { uuid, name, blocks: u64::MAX, width: 4096, most_in_memory: u64::MAX };
@@ -153,8 +153,8 @@ impl Keeper {
 }
 
 impl Monitor for Keeper {
-    fn retained(&self, volume: [u8; 16]) -> Result<Option<Retained>, DeviceError> {
-        self.0.retained(volume)
+    fn kept_of(&self, volume: [u8; 16]) -> Result<Option<KeptBlocks>, DeviceError> {
+        self.0.kept_of(volume)
     }
 
     fn begin(&self, volume: KeptVolume, first: u32) -> Result<(), DeviceError> {

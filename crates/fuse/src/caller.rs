@@ -4,22 +4,21 @@ use flashpath::fs::volume::Caller;
 use fuser::Request;
 use std::fs::read_to_string;
 
-/// Runs `act` with the caller of a request. `umask` is that of a request that makes a file.
+/// The caller of a request, whose supplementary groups are `more_groups`. `umask` is that of a request that makes a file.
+///
+/// A request does not carry capabilities: only root is taken to keep set-id bits (CAP_FSETID).
+pub fn caller<'a>(request: &Request, umask: u32, more_groups: &'a dyn Fn(u32) -> bool) -> Caller<'a> {
+    let user = request.uid();
+    Caller { user, group: request.gid(), more_groups, umask: (umask & 0o777) as u16, keeps_set_id: user == 0 }
+}
+
+/// Answers for a group whether the caller of a request is in it.
 ///
 /// A request does not carry supplementary groups. They are read from /proc, where the calling thread waits for its
-/// answer; a thread that is not visible there is in none. A request does not carry capabilities either: only root is
-/// taken to keep set-id bits (CAP_FSETID).
-pub fn as_caller<T>(request: &Request, umask: u32, act: impl FnOnce(Caller) -> T) -> T {
+/// answer; a thread that is not visible there is in none.
+pub fn more_groups(request: &Request) -> impl Fn(u32) -> bool + use<> {
     let thread = request.pid();
-    let more_groups = |group| thread_is_in(thread, group);
-    let user = request.uid();
-    act(Caller {
-        user,
-        group: request.gid(),
-        more_groups: &more_groups,
-        umask: (umask & 0o777) as u16,
-        keeps_set_id: user == 0,
-    })
+    move |group| thread_is_in(thread, group)
 }
 
 /// True if the thread is in this supplementary group. The number 0 stands for a thread of another PID namespace.

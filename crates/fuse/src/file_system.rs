@@ -7,7 +7,7 @@
 use crate::answers::Answers;
 use crate::asked::{allocation, must_exist, new_time, renaming, seek};
 use crate::attributes::{kind_of_mode, system_attributes, system_kind, timestamp};
-use crate::caller::as_caller;
+use crate::caller::{caller, more_groups};
 use crate::recorder::{self, Recorder};
 use flashpath::fs::Durable;
 use flashpath::fs::posix::{CreateRequest, Posix, SetAttributes};
@@ -106,7 +106,7 @@ impl FileSystem {
         request: &Request,
         act: impl FnOnce(&Posix, &Call) -> Result<T, VolumeError>,
     ) -> Result<(T, Time), Errno> {
-        as_caller(request, 0, |caller| self.volume.call(caller, act)).map_err(errno)
+        self.volume.call(caller(request, 0, &more_groups(request)), act).map_err(errno)
     }
 
     /// The begin of a request that may be recorded.
@@ -164,7 +164,7 @@ impl FileSystem {
     ) -> Result<(Attributes, Time), Errno> {
         let began = self.begin();
         let make = |posix: &Posix, call: &Call| posix.make(call, (inode(parent), name.as_bytes()), made, Hold::Yes);
-        let answer = as_caller(request, umask, |caller| self.volume.call(caller, make)).map_err(errno);
+        let answer = self.volume.call(caller(request, umask, &more_groups(request)), make).map_err(errno);
         self.record(request, began, &answer, |attributes| {
             [recorder::making(made.kind, (parent.0, name.as_bytes()), attributes.inode.0, made.target)]
         });
@@ -532,8 +532,9 @@ impl Filesystem for FileSystem {
         let length = data.len() as u32;
         let write = |posix: &Posix, call: &Call| posix.write(call, inode(number), offset, data, is_durable);
         let began = self.begin();
-        let written = as_caller(request, 0, |caller| self.volume.call(Caller { keeps_set_id, ..caller }, write));
-        let written = written.map_err(errno);
+        let groups = more_groups(request);
+        let caller = Caller { keeps_set_id, ..caller(request, 0, &groups) };
+        let written = self.volume.call(caller, write).map_err(errno);
         self.record(request, began, &written, |()| {
             let sync = is_durable.then_some(RecordedCall::Fdatasync { inode: number.0 });
             [Some(RecordedCall::Write { inode: number.0, offset, length: length.into() }), sync].into_iter().flatten()

@@ -5,7 +5,7 @@
 //! before, of which at least half is free; a new word is used if there is none, since new pages have to be found and
 //! cleared by the kernel, and are never given back.
 //!
-//! Frames lie in huge pages where the kernel has them: it protects pages that lie side by side in memory for a third of what others cost.
+//! Frames lie in huge pages where the kernel has them: it protects pages that lie side by side in memory for a third of the cost of others.
 //! Pages are put into a huge one before the first of its frames is used.
 //!
 //! A frame that was committed is read-only, also when it is given back: it is *stale*. Stale frames become free together,
@@ -41,7 +41,7 @@ struct Allocation {
     stale_count: u32,
     /// The most words.
     most: usize,
-    /// The word from which frames are taken, and those of its frames that are: what comes back meanwhile does not lie
+    /// The word from which frames are taken, and those of its frames that are: frames that come back meanwhile do not lie
     /// behind them.
     current: usize,
     rest: u64,

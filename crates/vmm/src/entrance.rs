@@ -1,7 +1,7 @@
 //! The entrance of the monitor: no error of an accept ends it.
 //!
 //! A process that has no descriptor left cannot even take a connection to refuse it, and the guest would wait without a word. So
-//! the entrance keeps a spare descriptor: it is given up for the next guest, who is refused with the reason unless another
+//! the entrance keeps a spare descriptor: it is given up for the next guest, which is refused with the reason unless another
 //! descriptor has become free meanwhile.
 
 use crate::event::Event;
@@ -61,7 +61,7 @@ impl<'m> Entrance<'m> {
         }
     }
 
-    /// True if a session can open what it needs besides its connection.
+    /// True if a session can open the descriptors that it needs besides its connection.
     fn has_room(&self) -> bool {
         let opened: Result<Vec<OwnedFd>, Errno> = (0..OF_A_SESSION).map(|_| dup(self.listener)).collect();
         opened.is_ok()

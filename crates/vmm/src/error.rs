@@ -25,7 +25,7 @@ pub enum VmmError {
     /// The other process has ended in the middle of a request.
     #[error("the process at the other end has ended")]
     Died,
-    /// The other side sent what is no message of this protocol.
+    /// The other side sent bytes that are no message of this protocol.
     #[error("{0}")]
     Protocol(String),
     /// The memory cannot be protected, and is to be.

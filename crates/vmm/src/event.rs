@@ -1,4 +1,4 @@
-//! What happens to the guests of a monitor.
+//! Events of the guests of a monitor.
 
 use crate::wire::Protection;
 
@@ -99,9 +99,9 @@ pub enum Event {
         /// Those that were refused meanwhile.
         refused: u64,
     },
-    /// A thread of the monitor has failed. The others go on, and the process is to end when what dead guests have left is home.
+    /// A thread of the monitor has failed. The others go on, and the process is to end when the memory of dead guests is home.
     Failed {
-        /// What the thread did.
+        /// The work of the thread.
         thread: &'static str,
         /// The reason.
         why: String,

@@ -231,7 +231,7 @@ fn note_word(last_word: &Mutex<Option<String>>, why: &str) {
     last_word.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(|| why.to_string());
 }
 
-/// Notes in another thread when the connection ends, and what the monitor has said last if nobody has asked it since.
+/// Notes in another thread when the connection ends, and the last word of the monitor if nobody has asked it since.
 fn watch(wire: &Arc<Wire>, is_gone: &Arc<AtomicBool>, last_word: &Arc<Mutex<Option<String>>>) -> Result<(), VmmError> {
     let (wire, gone, last_word) = (Arc::clone(wire), Arc::clone(is_gone), Arc::clone(last_word));
     let until_it_ends = move || {

@@ -1,4 +1,4 @@
-//! All volumes whose memory is kept, and who holds each.
+//! All volumes whose memory is kept, and the holder of each.
 
 use crate::name::HeldName;
 use crate::peer::Peer;
@@ -8,9 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// The time that one who asks for a volume waits for another who recovers or reads it, or is dead.
+/// The time that a session waits for a volume whose holder recovers or reads it, or is dead.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// The time that one waits for another who has mounted the volume, and may be about to unmount it.
+/// The time that a session waits for a holder that has mounted the volume, and may be about to unmount it.
 const PATIENCE_WITH_LIVING: Duration = Duration::from_secs(3);
 
 /// A volume whose memory is kept.
@@ -26,7 +26,7 @@ pub(crate) struct Volume {
     pub is_of_spill: bool,
 }
 
-/// Who holds a volume.
+/// The holder of a volume.
 #[derive(Clone, Debug)]
 struct Holder {
     session: u64,
@@ -41,7 +41,7 @@ struct Slot {
     volume: Option<Volume>,
     /// The name of its memory: nobody gives that up while it is kept here.
     name: Option<HeldName>,
-    /// A thread sees to it that what is kept is written home.
+    /// A thread sees to it that the kept memory is written home.
     is_recovered: bool,
 }
 
@@ -114,7 +114,7 @@ impl Keeper {
         Frozen(self.slots())
     }
 
-    /// A session holds the volume no longer. True if memory of it is kept, and the caller is the one who has to see to its
+    /// A session holds the volume no longer. True if memory of it is kept, and the caller is the one that has to see to its
     /// recovery.
     pub fn release(&self, uuid: [u8; 16], session: u64) -> bool {
         let mut slots = self.slots();
@@ -134,7 +134,7 @@ impl Keeper {
         is_to_recover
     }
 
-    /// Waits until nobody holds the volume. `None` if somebody does for longer than a dying process, who recovers it then, or
+    /// Waits until nobody holds the volume. `None` if somebody does for longer than a dying process, and recovers it then, or
     /// if nothing is kept of it any more.
     pub fn left<T>(&self, uuid: [u8; 16], look: impl FnOnce(&Volume) -> T) -> Option<T> {
         let is_held = |slots: &mut BTreeMap<[u8; 16], Slot>| slots.get(&uuid).is_some_and(|slot| slot.holder.is_some());
@@ -179,7 +179,7 @@ impl Keeper {
     }
 }
 
-/// All that is kept, while nothing of it changes: who asks for something waits.
+/// All that is kept, while nothing of it changes: requests wait.
 pub struct Frozen<'k>(MutexGuard<'k, BTreeMap<[u8; 16], Slot>>);
 
 impl Frozen<'_> {

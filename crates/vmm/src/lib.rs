@@ -16,16 +16,16 @@
 //! | `name` | the name of kept memory, which its keeper holds |
 //! | `guest` | a guest's side: commits, and memory that was kept before |
 //! | `table` | the tuples that the monitor keeps of a volume |
-//! | `keeper` | all volumes whose memory is kept, and who holds each |
-//! | `spill` | what is kept, in a file for the next monitor |
+//! | `keeper` | all volumes whose memory is kept, and the holder of each |
+//! | `spill` | the kept memory in a file for the next monitor |
 //! | `session` | the monitor's side of one guest |
 //! | `peer` | the process of a guest, which is fenced when it goes |
 //! | `guests` | the connections of all guests |
-//! | `entrance` | accepts guests, whatever fails |
+//! | `entrance` | accepts guests, through any failure |
 //! | `monitor` | sessions and recoveries, in threads |
-//! | `event` | what happens to the guests |
+//! | `event` | events of the guests |
 //! | `error` | errors of both sides |
-//! | `tests` | guests that are killed, write wildly or say what cannot be right |
+//! | `tests` | guests that are killed, write wildly or send wrong messages |
 //!
 //! A commit copies no data: the guest writes tuples (block, frame) into the ring, and the monitor protects those frames in
 //! the guest and takes the tuples in one step. A guest copies a frame that is kept before it changes it, so that a fault in a

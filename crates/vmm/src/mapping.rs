@@ -28,7 +28,7 @@ pub(crate) const HUGE_BYTES: usize = 2 << 20;
 fn reserve(bytes: usize) -> Result<NonNull<u8>, VmmError> {
     let all = bytes + HUGE_BYTES;
     #[allow(unsafe_code, reason = "a reservation of addresses, and the end of what is not needed of it")]
-    // SAFETY: the kernel selects addresses at which nothing is mapped, and what is given back lies within them.
+    // SAFETY: the kernel selects addresses at which nothing is mapped, and the unmapped range lies within them.
     unsafe {
         let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
         let from = mmap_anonymous(std::ptr::null_mut(), all, ProtFlags::empty(), flags)
@@ -61,7 +61,7 @@ impl Mapping {
         .map_err(cannot("map shared memory"))?;
         let mapping = Mapping { start, bytes };
         #[allow(unsafe_code, reason = "an advice on the mapping")]
-        // SAFETY: the range is that of the mapping; what a forked process does not have it cannot use.
+        // SAFETY: the range is that of the mapping; a forked process cannot use a mapping that it does not have.
         unsafe { madvise(start.as_ptr().cast(), bytes, Advice::LinuxDontFork) }.map_err(cannot("map shared memory"))?;
         Ok(mapping)
     }
@@ -143,7 +143,7 @@ impl Mapping {
         );
         let place = self.place(&range);
         #[allow(unsafe_code, reason = "advices on the mapping")]
-        // SAFETY: the range is a part of the mapping, and the advices leave what is in it.
+        // SAFETY: the range is a part of the mapping, and the advices leave its content.
         unsafe {
             // The pages must be there to be gathered.
             madvise(place.cast(), range.len(), Advice::LinuxPopulateWrite).is_ok()
@@ -156,7 +156,7 @@ impl Mapping {
         let place = self.place(&range);
         let flags = if is_read_only { MprotectFlags::READ } else { MprotectFlags::READ | MprotectFlags::WRITE };
         #[allow(unsafe_code, reason = "the protection of a part of the mapping")]
-        // SAFETY: the range is a part of the mapping, and one who writes to it against the protection is stopped.
+        // SAFETY: the range is a part of the mapping, and a thread that writes to it against the protection is stopped.
         unsafe { mprotect(place.cast(), range.len(), flags) }.map_err(cannot("protect memory"))
     }
 }

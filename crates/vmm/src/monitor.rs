@@ -37,7 +37,7 @@ pub struct Settings {
     pub socket: PathBuf,
     /// The most blocks that it keeps of a volume: a guest that is near to that writes the oldest home.
     pub most_blocks: u32,
-    /// The file to which it writes what it keeps when it ends, and from which it takes what the one before has kept.
+    /// The file to which it writes the kept memory when it ends, and from which it takes that of the monitor before.
     pub spill: Option<PathBuf>,
 }
 
@@ -56,7 +56,7 @@ pub struct Monitor {
 }
 
 impl Monitor {
-    /// Listens at the path of `settings`. `events` hears what happens; `recover` writes home what is kept of a volume, as a guest
+    /// Listens at the path of `settings`. `events` hears of each event; `recover` writes the kept memory of a volume home, as a guest
     /// of its own, and may be called by several threads.
     ///
     /// # Errors
@@ -131,7 +131,7 @@ impl Monitor {
         }
     }
 
-    /// Waits until what dead guests have left is home, at most so long. What could not be written home before is tried once more.
+    /// Waits until the memory of dead guests is home, at most so long. Recoveries that have failed are tried once more.
     pub fn drain(&self, patience: Duration) {
         let mut tried = BTreeSet::new();
         for _ in 0..patience.as_millis() / TICK.as_millis() {
@@ -193,7 +193,7 @@ impl Monitor {
         self.common.keeper.frozen()
     }
 
-    /// Writes what is kept to the spill, if it has one.
+    /// Writes the kept memory to the spill, if it has one.
     ///
     /// # Errors
     ///
@@ -222,7 +222,7 @@ fn recovered_by_thread(common: &Common, recover: &Recover, volume: [u8; 16]) {
     }
 }
 
-/// Has what a dead guest has left written home.
+/// Has the memory of a dead guest written home.
 fn recovered(common: &Common, recover: &Recover, volume: [u8; 16]) {
     // The one before may have died in the middle of it, or it is another guest's now.
     let left = || {

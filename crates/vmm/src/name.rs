@@ -1,9 +1,9 @@
 //! The name of memory that is kept, held by the process that keeps it.
 //!
 //! A volume names its memory in its superblock. A process that keeps the memory holds an abstract socket of that name from before
-//! the volume names it until the volume names it no longer; the kernel lets the name go when the process ends, in whatever way. So
-//! one who is about to give the memory up tries to hold the name: while a monitor that has the memory lives, that fails, and while
-//! he holds it, no monitor takes that memory back from a spill.
+//! the volume names it until the volume names it no longer; the kernel lets the name go when the process ends, in any way. So
+//! a process that is about to give the memory up tries to hold the name: while a monitor that has the memory lives, that fails, and while
+//! it holds it, no monitor takes that memory back from a spill.
 //!
 //! Such names are those of a network namespace: the check of a volume belongs into that of its monitor.
 
@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use rustix::net::sockopt::socket_peercred;
 use rustix::net::{SocketAddrUnix, bind, connect, listen};
 
-/// Those who ask for the holder's process and are not answered yet: the holder never accepts, and the rest learn nothing.
+/// Processes that ask for the holder's process and are not answered yet: the holder never accepts, and the rest learn nothing.
 const ASKING: i32 = 4096;
 
 /// The name of memory, which this process holds.

@@ -26,7 +26,7 @@ const _: () = assert!(WORDS * size_of::<u32>() <= FRAME_BYTES);
 /// A block, and the frame in which it is.
 pub(crate) type Tuple = (u64, u32);
 
-/// An end of the ring. Its messages order what both ends do with the memory.
+/// An end of the ring. Its messages order the accesses of both ends to the memory.
 #[derive(Debug)]
 pub(crate) struct Ring {
     mapping: Arc<Mapping>,

@@ -1,7 +1,7 @@
 //! The monitor's side of one guest.
 //!
-//! Another thread watches the guest's process and the faults in its memory. A guest that goes without a word, or says what
-//! cannot be right, is killed: it may not write to its volume while that is recovered.
+//! Another thread watches the guest's process and the faults in its memory. A guest that goes without a word, or sends a
+//! wrong message, is killed: it may not write to its volume while that is recovered.
 
 use crate::arena::FRAME_BYTES;
 use crate::error::{VmmError, cannot};
@@ -34,7 +34,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// The most ranges of freed blocks in a commit.
 const MOST_RANGES: usize = 1 << 22;
 
-/// What all sessions share.
+/// The state that all sessions share.
 pub(crate) struct Common {
     pub keeper: Keeper,
     pub most_blocks: u32,
@@ -141,7 +141,7 @@ impl Session {
             return Err(VmmError::Protocol(why));
         }
         self.answer(&Answer::Welcome { version: VERSION, most_blocks: self.common.most_blocks })?;
-        // What follows may take as long as the guest wants.
+        // From here on the guest may take as long as it wants.
         self.wire.set_patience(None, Some(PATIENCE))?;
         while let Some((request, descriptors)) = self.wire.receive()? {
             match request {
@@ -171,7 +171,7 @@ impl Session {
         Ok(())
     }
 
-    /// Passes what is kept of a volume.
+    /// Passes the kept memory of a volume.
     fn claim(&mut self, volume: [u8; 16]) -> Result<(), VmmError> {
         self.hold(volume)?;
         let kept = self.common.keeper.with(volume, |kept| {
@@ -339,7 +339,7 @@ impl Running {
     }
 }
 
-/// What a thread watches of a guest.
+/// The descriptors of a guest that a thread watches.
 struct Watched {
     common: Arc<Common>,
     wire: Arc<Wire>,

@@ -102,7 +102,7 @@ impl Slots {
         wake(&self.slot(self.out)[BELL]);
     }
 
-    /// Wakes who waits at this end.
+    /// Wakes the waiter at this end.
     pub fn ring_own(&self) {
         wake(&self.slot(self.into)[BELL]);
     }

@@ -84,7 +84,7 @@ pub(crate) fn write<'v>(path: &Path, volumes: impl Iterator<Item = ([u8; 16], &'
     let new = beside(path);
     let written = write_new(&new, &volumes).and_then(|()| fs::rename(&new, path)).and_then(|()| sync_parent(path));
     written.map_err(|error| {
-        // What is half written is of no use; the error is told whether it can be removed or not.
+        // A half-written file is of no use; the error is told whether it can be removed or not.
         let _ = fs::remove_file(&new);
         cannot(&doing)(error)
     })

@@ -69,7 +69,7 @@ impl Table {
         looked.map(|()| Checked { number, tuples, freed, unprotected })
     }
 
-    /// Says what is wrong with a commit, and puts its frames into `seen`.
+    /// Finds the fault of a commit, and puts its frames into `seen`.
     fn look(&mut self, number: u32, tuples: &[Tuple], freed: &[Range<u64>]) -> Result<(), String> {
         let expected = self.last.wrapping_add(1);
         if number != expected {
@@ -144,7 +144,7 @@ impl Table {
             }
             !is_gone
         });
-        // What a full table took is given back when little is left.
+        // The memory of a full table is given back when little is left.
         if places.capacity() > 4 * places.len().max(1024) {
             places.shrink_to(2 * places.len());
         }

@@ -23,7 +23,7 @@ const LONGEST: usize = 16 << 10;
 /// The most descriptors beside a message.
 const DESCRIPTORS: usize = 3;
 
-/// The interval at which one who waits for the bell looks at the socket: its other end may close it, and not ring.
+/// The interval at which a waiter for the bell looks at the socket: its other end may close it, and not ring.
 const TICK: Duration = Duration::from_secs(1);
 
 /// The way in which committed memory is protected.
@@ -102,7 +102,7 @@ pub enum Answer {
     /// It keeps this, with the descriptors of the frames and of a list of tuples.
     Kept(KeptMemory),
     Refused(String),
-    /// It ends, and keeps nothing any more: the answer to whatever is asked then.
+    /// It ends, and keeps nothing any more: the answer to any request then.
     Ends(String),
 }
 
@@ -154,7 +154,7 @@ impl Wire {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Ends the connection, and wakes who waits at one of its ends.
+    /// Ends the connection, and wakes the waiters at its ends.
     pub fn close(&self) {
         // The other side may have closed it before.
         let _ = shutdown(&self.socket, Shutdown::Both);
@@ -225,7 +225,7 @@ impl Wire {
         sent.map(drop).map_err(|error| VmmError::Gone(error.to_string()))
     }
 
-    /// Sends a last message, and ends the connection. What the other side has said meanwhile is taken: it would hear an error in place
+    /// Sends a last message, and ends the connection. A message that the other side has sent meanwhile is taken: it would hear an error in place
     /// of the message.
     pub fn dismiss<M: Serialize>(&self, message: &M) {
         // It may have gone.

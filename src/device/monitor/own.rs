@@ -1,6 +1,6 @@
 //! A monitor in this process.
 
-use crate::device::{DeviceError, Frame, KeptVolume, Monitor, Retained};
+use crate::device::{DeviceError, Frame, KeptBlocks, KeptVolume, Monitor};
 use crate::time::Time;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -47,8 +47,8 @@ impl fmt::Debug for OwnMonitor {
 const IDLE: &str = "a monitor keeps the memory of a volume that has begun";
 
 impl Monitor for OwnMonitor {
-    fn retained(&self, _: [u8; 16]) -> Result<Option<Retained>, DeviceError> {
-        Ok(self.kept().as_ref().map(|kept| Retained {
+    fn kept_of(&self, _: [u8; 16]) -> Result<Option<KeptBlocks>, DeviceError> {
+        Ok(self.kept().as_ref().map(|kept| KeptBlocks {
             volume: kept.volume,
             name: kept.name,
             last: kept.last,
@@ -95,14 +95,14 @@ mod tests {
     }
 
     fn blocks(monitor: &OwnMonitor) -> Vec<(u64, u8)> {
-        let retained = monitor.retained([1; 16]).unwrap().expect("it has begun");
-        retained.blocks.iter().map(|(block, frame)| (*block, frame[0])).collect()
+        let kept = monitor.kept_of([1; 16]).unwrap().expect("it has begun");
+        kept.blocks.iter().map(|(block, frame)| (*block, frame[0])).collect()
     }
 
     #[test]
     fn the_newest_bytes_of_a_block_are_kept_until_their_transaction_is_let_go() {
         let monitor = OwnMonitor::new();
-        assert!(monitor.retained([1; 16]).unwrap().is_none());
+        assert!(monitor.kept_of([1; 16]).unwrap().is_none());
         let volume = KeptVolume { uuid: [1; 16], name: [2; 16], blocks: 10, width: 4, most_in_memory: 10 };
         monitor.begin(volume, u32::MAX).unwrap();
         monitor.commit(Time::ZERO, u32::MAX, &[(7, frame(1)), (8, frame(2))], &[]).unwrap();
@@ -113,8 +113,8 @@ mod tests {
         monitor.commit(Time::ZERO, 1, &[], &[9]).unwrap();
         assert_eq!((blocks(&monitor), monitor.bytes()), (vec![(7, 3)], 4), "9 was freed");
         monitor.let_go(Time::ZERO, 2).unwrap();
-        assert_eq!((blocks(&monitor), monitor.retained([1; 16]).unwrap().unwrap().last), (vec![], 1));
+        assert_eq!((blocks(&monitor), monitor.kept_of([1; 16]).unwrap().unwrap().last), (vec![], 1));
         monitor.end().unwrap();
-        assert!(monitor.retained([1; 16]).unwrap().is_none());
+        assert!(monitor.kept_of([1; 16]).unwrap().is_none());
     }
 }

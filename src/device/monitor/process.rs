@@ -2,7 +2,7 @@
 
 use super::NAME;
 use super::protect::Protect;
-use crate::device::{Account, Arena, DeviceError, Frame, KeptVolume, Monitor, Retained, Warnings};
+use crate::device::{Account, Arena, DeviceError, Frame, KeptBlocks, KeptVolume, Monitor, Warnings};
 use crate::time::Time;
 use flashpath_vmm::{Guest, Protection, VmmError, Volume};
 use std::path::Path;
@@ -64,9 +64,9 @@ fn failed(error: VmmError) -> DeviceError {
 }
 
 impl Monitor for ProcessMonitor {
-    fn retained(&self, volume: [u8; 16]) -> Result<Option<Retained>, DeviceError> {
+    fn kept_of(&self, volume: [u8; 16]) -> Result<Option<KeptBlocks>, DeviceError> {
         let kept = self.guest.kept(volume).map_err(failed)?;
-        Ok(kept.map(|kept| Retained {
+        Ok(kept.map(|kept| KeptBlocks {
             volume,
             name: kept.name,
             last: kept.last,

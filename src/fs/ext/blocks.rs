@@ -1,9 +1,9 @@
 //! Blocks in memory: metadata, and bytes of files that go through the journal.
 //!
-//! A block's bytes are shared with whoever reads them, and are copied when they change while somebody has them: so a
-//! commit keeps what it took without a copy. What is changed, or committed and not yet written home, stays; of the rest the
-//! longest unused goes when there is too much. A quarter of the room is for these even when all of it is taken by what
-//! stays: who has just read a block finds it. On a device of stamps all metadata stays.
+//! A block's bytes are shared with their readers, and are copied when they change while somebody has them: so a
+//! commit keeps what it took without a copy. Dirty blocks, and committed blocks that are not home, stay; of the clean ones the
+//! longest unused goes when there is too much. A quarter of the room is for these even when all of it is taken by those
+//! that stay: a block that was just read is found. On a device of stamps all metadata stays.
 //!
 //! The page cache is one more of these, for clean pages of files.
 
@@ -32,14 +32,14 @@ struct Shard {
     blocks: FxHashMap<u64, Entry>,
     /// The number of blocks that need not stay.
     idle: usize,
-    /// Blocks that have left: whoever read one before from the device reads again.
+    /// Blocks that have left: a reader that read one before from the device reads again.
     left: u64,
 }
 
 /// Blocks in memory, by number.
 pub struct Blocks {
     shards: Vec<Mutex<Shard>>,
-    /// The most that each part keeps of what need not stay.
+    /// The most clean blocks that each part keeps.
     most: usize,
     /// Blocks that stay, and how many may.
     staying: AtomicUsize,
@@ -83,7 +83,7 @@ impl Blocks {
         self.clock.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// A block that is there, or the state to insert what is read with.
+    /// A block that is there, or the state with which a read block is inserted.
     pub fn get(&self, block: u64) -> Result<Bytes, Before> {
         let mut shard = self.shard(block);
         let before = Before(shard.left);
@@ -119,7 +119,7 @@ impl Blocks {
         shard.trim(self.most);
     }
 
-    /// Sets a block, whatever it was. It stays until it is [released](Blocks::release).
+    /// Sets a block, also one that is not there. It stays until it is [released](Blocks::release).
     pub fn set(&self, block: u64, bytes: &[u8]) {
         let mut shard = self.shard(block);
         // Within the lock: of two changes of a block, the later one has the later version.
@@ -221,7 +221,7 @@ impl Blocks {
         self.staying.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// True if more stay than this part of what may.
+    /// True if more blocks stay than this part of the most.
     pub fn stay_beyond(&self, part: usize) -> bool {
         self.staying.load(Ordering::Relaxed) > self.most_staying / part
     }
@@ -237,7 +237,7 @@ impl Blocks {
 }
 
 impl Shard {
-    /// Lets a quarter of what need not stay go, the longest unused first, if there is too much.
+    /// Lets a quarter of the clean blocks go, the longest unused first, if there is too much.
     fn trim(&mut self, most: usize) {
         let stay = self.blocks.len() - self.idle;
         // Without room of its own, a block would go as soon as it is read, before its reader can change it; and each

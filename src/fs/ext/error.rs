@@ -46,7 +46,7 @@ impl From<DeviceError> for OpenExtError {
 impl From<OpenExtError> for VolumeFault {
     fn from(error: OpenExtError) -> VolumeFault {
         let source: Box<dyn Error + Send + Sync> = match error {
-            // One who waits for an image looks for it.
+            // A program that waits for an image looks for it.
             OpenExtError::InUse(error) => Box::new(error),
             error => Box::new(error),
         };

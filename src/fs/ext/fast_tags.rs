@@ -24,7 +24,7 @@ const MOST_INODE_BYTES: usize = 1000;
 const OLD_BYTES: usize = 128;
 
 impl Ext {
-    /// Makes what a transaction has changed of a file durable, unless it is: by a fast commit, or else in full. The task is
+    /// Makes a transaction's changes of a file durable, unless they are: by a fast commit, or else in full. The task is
     /// behind no gate.
     pub fn commit_of(
         &self,

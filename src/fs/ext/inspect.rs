@@ -1,4 +1,4 @@
-//! What a volume looks like: its numbers, and a line for each group.
+//! The description of a volume: its numbers, and a line for each group.
 
 use super::Ext;
 use super::error::OpenExtError;

@@ -148,7 +148,7 @@ impl Ext {
         Ok(place(media, superblock.blocks(false)))
     }
 
-    /// Reads the superblock at byte 1024 of the second device; fails with what is wrong.
+    /// Reads the superblock at byte 1024 of the second device; fails with the fault.
     fn read_journal_device(&self, task: &Task<'_>, media: &Media) -> Result<Superblock, String> {
         let (block_bytes, size_bytes) = (media.block_bytes(), media.size_bytes());
         let mut blocks = vec![0; first_record(block_bytes) as usize * block_bytes];

@@ -456,7 +456,7 @@ impl Maker<'_> {
         self.put_inode(number, self.new_inode(FileKind::Directory, permissions, links), &[run])
     }
 
-    /// Bitmaps, and descriptors with what follows from them.
+    /// Bitmaps, and descriptors with the counts that follow from them.
     fn finish_groups(&mut self) {
         let shape = self.shape.clone();
         let (block_bytes, last) = (shape.block_bytes, shape.groups - 1);

@@ -97,7 +97,7 @@ pub struct Media {
     flushed: AtomicU64,
     /// The number of writes after the last one of a file's bytes for its user.
     data: AtomicU64,
-    /// The device copies what it is asked to write, and is handed parts that stay in a processor's cache.
+    /// The device copies the bytes of a write, and is handed parts that stay in a processor's cache.
     is_copied: AtomicBool,
 }
 
@@ -130,12 +130,12 @@ impl Media {
         if self.holds_stamps { STAMP_BYTES } else { self.block_bytes }
     }
 
-    /// True if what is read back are stamps, so that metadata must stay in memory.
+    /// True if reads return stamps, so that metadata must stay in memory.
     pub fn holds_stamps(&self) -> bool {
         self.holds_stamps
     }
 
-    /// What a volume may take of the device. One of smaller blocks may end behind the last block of the device.
+    /// The part of the device that a volume may take. One of smaller blocks may end behind the last block of the device.
     pub fn size_bytes(&self) -> u64 {
         self.device.blocks() * BLOCK_BYTES + self.device.bytes_behind()
     }
@@ -144,7 +144,7 @@ impl Media {
         self.device.is_timed()
     }
 
-    /// The account of the device, what was sent to it, and blocks of the device that were read.
+    /// The account of the device, the writes sent to it, and blocks of the device that were read.
     pub fn account(&self) -> (Account, Tally, u64) {
         (self.device.account(), self.tally(|sent| sent.clone()), self.read_blocks.load(Ordering::Relaxed))
     }
@@ -193,7 +193,7 @@ impl Media {
         if self.holds_stamps {
             return self.send(task, first, bytes, label);
         }
-        // Blocks of the device that are written in part are read before; others who write the rest of them wait.
+        // Blocks of the device that are written in part are read before; other writers of the rest of them wait.
         let mut rest = bytes;
         let mut at = first * self.block_bytes as u64;
         while !rest.is_empty() {
@@ -284,7 +284,7 @@ impl Media {
         self.writes.load(Ordering::SeqCst) > self.flushed.load(Ordering::SeqCst)
     }
 
-    /// True if bytes of a file were written for its user since the last flush. What a checkpoint has written need not be
+    /// True if bytes of a file were written for its user since the last flush. Blocks that a checkpoint has written need not be
     /// flushed for a sync: the journal has it until it is.
     pub fn is_data_unflushed(&self) -> bool {
         self.data.load(Ordering::SeqCst) > self.flushed.load(Ordering::SeqCst)

@@ -1,8 +1,8 @@
 //! The memory bound of a volume (`memory=`), and its shares.
 //!
-//! Bounded are the parts that grow with the workload: bytes of files that wait, what is changed and not home, clean blocks,
+//! Bounded are the parts that grow with the workload: dirty bytes of files, changed blocks that are not home, clean blocks,
 //! clean pages, and inodes. A part that exceeds its share is written out or evicted where it grows. References are not
-//! bounded (8 bytes for each inode known to the kernel), nor are the parts that grow with the volume: what is known of
+//! bounded (8 bytes for each inode known to the kernel), nor are the parts that grow with the volume: the state of
 //! each group.
 //!
 //! A volume of stamps has no bound: stamps cannot be read back as metadata, so metadata stays in memory. Its inodes leave
@@ -26,7 +26,7 @@ const OVERHEAD: u64 = 8;
 pub struct Shares {
     /// Bytes of files that wait. A quarter as many may be in flight to the device besides.
     pub dirty: u64,
-    /// What transactions have changed that is not home, with the copies that a commit makes; `None`: as much as the
+    /// Blocks that transactions have changed and that are not home, with the copies that a commit makes; `None`: as much as the
     /// journal holds.
     pub changed: Option<u64>,
     /// Clean metadata.
@@ -59,6 +59,11 @@ impl MemoryUse {
     }
 }
 
+/// Bytes of files that may wait, if the options do not say.
+const DIRTY: u64 = 64 << 20;
+/// The same of a mounted volume, whose programs write in bursts: as `sfs` has at the most.
+const MOUNTED_DIRTY: u64 = 512 << 20;
+
 impl Shares {
     /// The shares of a volume with these options, on a machine that has so many bytes for it.
     pub fn of(settings: &ExtSettings, machine: Option<u64>) -> Result<Shares, OpenExtError> {
@@ -75,7 +80,7 @@ impl Shares {
             (None, machine) => machine.map(|bytes| bytes.max(least)),
         };
         let shares = Shares {
-            dirty: settings.dirty_bytes,
+            dirty: settings.dirty_bytes.unwrap_or(if machine.is_some() { MOUNTED_DIRTY } else { DIRTY }),
             changed: None,
             blocks: settings.cache_bytes,
             pages: settings.page_cache_bytes,
@@ -99,7 +104,7 @@ impl Shares {
 
     /// Blocks that transactions may have changed and that are not home.
     pub fn changed_blocks(&self, block_bytes: usize) -> usize {
-        // Of a transaction, a quarter of them, there may be three more copies: what the next one changes while it is
+        // Of a transaction, a quarter of them, there may be three more copies: of blocks that the next one changes while it is
         // committed, its records, and the copies from which they are made.
         self.changed.map_or(usize::MAX, |bytes| (bytes / 7 * 4) as usize / block_bytes)
     }

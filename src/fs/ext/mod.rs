@@ -4,10 +4,10 @@
 //!
 //! | room | content |
 //! |---|---|
-//! | `format` | what lies on the medium |
+//! | `format` | the structures on the medium |
 //! | `media` | the device below, in blocks of the volume |
 //! | `blocks` | blocks in memory |
-//! | `memory` | the bound of what is in memory, and its shares |
+//! | `memory` | the bound of the memory, and its shares |
 //! | `journal` | transactions, and the log that stores them |
 //! | `journal_device` | a device that the journal has for itself: made, and found |
 //! | `found_log` | the log of a volume, found |
@@ -15,9 +15,9 @@
 //! | `names` | directories |
 //! | `allocation` | free blocks and inodes |
 //! | `recovery` | opening: the log, its replay, orphans |
-//! | `make`, `inspect` | a new volume; what one looks like |
-//! | `syncing` | what waits becomes durable; background work; the end of a mount |
-//! | `fast_tags` | what a transaction has changed, in the tags of a fast commit |
+//! | `make`, `inspect` | a new volume; the description of one |
+//! | `syncing` | dirty files become durable; background work; the end of a mount |
+//! | `fast_tags` | the changes of a transaction in the tags of a fast commit |
 //! | `volume` | the calls of a mounted volume |
 //! | `settings`, `station`, `error` | the options; the station; why a volume cannot be opened |
 
@@ -74,7 +74,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 /// A mounted volume.
 pub struct Ext {
     settings: ExtSettings,
-    /// What may be in memory.
+    /// The bounds of the memory.
     shares: Shares,
     media: Arc<Media>,
     /// The device that the journal has for itself.
@@ -84,16 +84,16 @@ pub struct Ext {
     /// The UUID by which the superblock names that, while the volume is mounted with it.
     memory_name: Option<[u8; 16]>,
     blocks: Arc<Blocks>,
-    /// The page cache: clean pages of files, by their blocks on the volume. Who reads or writes one is behind the gate of
+    /// The page cache: clean pages of files, by their blocks on the volume. Its readers and writers are behind the gate of
     /// its file. A block that is freed may stay: it is written before it is read for another file.
     pages: Option<Blocks>,
     shape: Shape,
     head: Gate<Head>,
     /// The gates of allocation groups: some groups share one.
     groups: Vec<Gate<()>>,
-    /// Who renames across directories.
+    /// Renames across directories go through it.
     renames: Gate<()>,
-    /// Who takes a file out of those that share a block of attributes.
+    /// A task that takes a file out of those that share a block of attributes goes through it.
     shared_attributes: Gate<()>,
     free: Free,
     own_blocks: OwnBlocks,
@@ -110,7 +110,7 @@ pub struct Ext {
     mounted: SharedGate<bool>,
     /// Why it can only be read.
     read_only: Option<String>,
-    /// What the mount has found.
+    /// The findings of the mount.
     damage: Vec<Damage>,
     /// Bytes of files may be in [`blocks`](Ext::blocks), newer than on the device.
     has_logged_data: AtomicBool,
@@ -136,7 +136,7 @@ impl Ext {
         self.has_logged_data.load(std::sync::atomic::Ordering::Relaxed)
     }
 
-    /// A block of metadata, from memory or from the device. `check` looks at what comes from the device, and says what
+    /// A block of metadata, from memory or from the device. `check` looks at a block that comes from the device, and says what
     /// is wrong.
     fn block(
         &self,
@@ -169,13 +169,22 @@ impl Ext {
         self.journal.as_deref().ok_or_else(read_only)
     }
 
-    /// Begins a handle that changes `blocks` at the most. The task has no handle yet.
-    fn begin<'e>(&'e self, task: &'e Task<'_>, blocks: usize) -> Result<Handle<'e>, VolumeError> {
-        self.journal()?.begin(task, blocks)
+    /// Does work within a handle that changes `blocks` at the most, and ends the handle, however the work has ended. The task
+    /// has no handle yet.
+    fn within<T>(
+        &self,
+        task: &Task<'_>,
+        blocks: usize,
+        work: impl FnOnce(&Handle<'_>) -> Result<T, VolumeError>,
+    ) -> Result<T, VolumeError> {
+        let handle = self.journal()?.begin(task, blocks)?;
+        let done = work(&handle);
+        handle.end();
+        done
     }
 
-    /// Makes changes that belong together, within a handle. If they fail halfway, nothing more is changed: what a
-    /// crash leaves is the last commit.
+    /// Makes changes that belong together, within a handle. If they fail halfway, nothing more is changed: a
+    /// crash leaves the last commit.
     fn changing<T>(&self, change: impl FnOnce() -> Result<T, VolumeError>) -> Result<T, VolumeError> {
         let changed = change();
         if let Err(error) = &changed
@@ -258,7 +267,7 @@ impl Ext {
         self.block(task, place, &|| format!("block {place}, inodes"), &|_| Ok(()))
     }
 
-    /// Reads an inode from its table, whatever it is.
+    /// Reads an inode from its table, without a check of its content.
     fn read_inode(&self, task: &Task<'_>, number: u32) -> Result<Inode, VolumeError> {
         let (place, at) = self.place_of_inode(task, number)?;
         let block = self.table_block(task, place)?;

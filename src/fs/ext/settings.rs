@@ -26,8 +26,8 @@ pub static KIND: Kind = Kind {
         OptionKind {
             name: "dirty",
             values: Values::Size(1 << 20, 64 << 30),
-            default: "64M",
-            about: "bytes of files that may wait in memory; more makes writers wait",
+            default: "",
+            about: "bytes of files that may wait in memory; more makes writers wait (not set: 64M, of a mounted volume 512M and at most a fifth of memory=)",
         },
         OptionKind {
             name: "cache",
@@ -168,7 +168,7 @@ impl Choice for JournalKind {
 /// The options of a journal in non-volatile memory.
 const OF_NVM: [&str; 5] = ["partitions", "hash", "scheme", "slots", "renew"];
 
-/// What the journal does with the bytes of files.
+/// The journal's treatment of the bytes of files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DataMode {
     /// They are written before the transaction that names their blocks.
@@ -197,7 +197,7 @@ pub struct ExtSettings {
     /// Nanoseconds between two commits.
     pub commit_ns: u64,
     /// Bytes of files that may wait.
-    pub dirty_bytes: u64,
+    pub dirty_bytes: Option<u64>,
     /// Bytes of unchanged metadata that are kept.
     pub cache_bytes: u64,
     /// Bytes of clean pages of files that are kept.
@@ -206,13 +206,13 @@ pub struct ExtSettings {
     pub readahead_bytes: u64,
     /// Maximum memory of a volume in bytes; `None`: the machine's share. A volume of stamps has none.
     pub memory_bytes: Option<u64>,
-    /// What replaces a file is written out before the replacing is committed.
+    /// A file that replaces another is written out before the replacing is committed.
     pub auto_da_alloc: bool,
     /// Bytes of a block of a new volume.
     pub block_bytes: u64,
-    /// The most bytes of blocks that a monitor keeps; `None` for what the log in the volume could hold.
+    /// The most bytes of blocks that a monitor keeps; `None` for as many as the log in the volume could hold.
     pub kept_bytes: Option<u64>,
-    /// Bytes of the journal of a new volume; `None` for what suits its size.
+    /// Bytes of the journal of a new volume; `None` for a size that suits the volume.
     pub journal_bytes: Option<u64>,
     /// The place of the journal; `None` if the devices say so.
     pub journal: Option<JournalKind>,
@@ -287,7 +287,7 @@ impl ExtSettings {
             },
             data,
             commit_ns: settings.duration_ns("commit"),
-            dirty_bytes: settings.size("dirty"),
+            dirty_bytes: settings.is_set("dirty").then(|| settings.size("dirty")),
             cache_bytes: settings.size("cache"),
             page_cache_bytes: settings.size("page-cache"),
             readahead_bytes: settings.size("readahead"),

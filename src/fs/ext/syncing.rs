@@ -1,4 +1,4 @@
-//! What waits becomes durable: a file, everything, what is old enough; and the end of a mount.
+//! Dirty files become durable: one, all, those that are old enough; and the end of a mount.
 
 use super::Ext;
 use super::files::node::{Node, inode_of};
@@ -69,7 +69,7 @@ impl Ext {
         Ok(())
     }
 
-    /// Writes out what waits of a file now, in pieces. Others go through its gate between two of them: what they write
+    /// Writes out the dirty pages of a file, in pieces. Others go through its gate between two of them: pages that they write
     /// then may wait.
     fn sweep(&self, task: &Task<'_>, number: u32) -> Result<(), VolumeError> {
         let began = task.now();
@@ -102,7 +102,7 @@ impl Ext {
         if file.is_freed {
             return Ok(true);
         }
-        // Not from the beginning: there may be what is written again and again.
+        // Not from the beginning: there may be pages that are written again and again.
         let is_behind = file.pages.range(file.next_out..).next().is_some();
         let from = if is_behind { file.next_out } else { 0 };
         let (at, mut file) = self.write_piece_beside(task, &node, file, from..u64::MAX)?;
@@ -118,14 +118,14 @@ impl Ext {
         Ok(())
     }
 
-    /// True if more waits than this part of what may.
+    /// True if more bytes are dirty than this part of the most.
     fn waits_beyond(&self, part: u64) -> bool {
         let count = self.waiting.count();
         let is_much = self.waiting.bytes() > self.shares.dirty / part;
         count > 0 && (is_much || count > self.shares.waiting_count() / part as usize)
     }
 
-    /// True if half of what may wait does: it is written out in the background, so that no writer comes to wait.
+    /// True if half of the most bytes are dirty: they are written out in the background, so that no writer comes to wait.
     fn half_waits(&self) -> bool {
         self.waits_beyond(2)
     }

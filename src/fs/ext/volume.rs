@@ -8,6 +8,7 @@ use super::names::gates::{Gates, Seen};
 use super::settings::KIND;
 use crate::device::Account;
 use crate::fs::Durable;
+use crate::fs::nodes::names::Removal;
 use crate::fs::volume::steps::{self, Steps};
 use crate::fs::volume::{
     Allocation, Attributes, Call, ChangeRule, DirectoryEntry, FileKind, FullEntry, Hold, InodeNumber, LONGEST_NAME,
@@ -21,7 +22,7 @@ use crate::units::BLOCK_BYTES;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Entries of a directory that are taken out of it at once: about what fits into 4 KiB.
+/// Entries of a directory that are taken out of it at once: about as many as fit into 4 KiB.
 const ENTRIES_AT_ONCE: usize = 64;
 
 /// An entry of a directory, taken out of its block.
@@ -64,7 +65,7 @@ impl Ext {
         };
         if !was_marked && journal.common().aborted().is_none() {
             // If this fails, the next mount learns nothing; the error itself is returned in any case.
-            let _ = self.begin(task, 1).and_then(|handle| self.store_head(&handle, &mut self.head.enter(task)));
+            let _ = self.within(task, 1, |handle| self.store_head(handle, &mut self.head.enter(task)));
             if ends_writing {
                 let _ = journal.commit(task, journal.running());
             }
@@ -82,7 +83,7 @@ impl Ext {
         }
     }
 
-    /// Looks at a file behind its gate, beside others who do.
+    /// Looks at a file behind its gate, beside other readers.
     fn look<T>(
         &self,
         task: &Task<'_>,
@@ -116,12 +117,12 @@ impl Ext {
         }
     }
 
-    /// What is known of an inode that a directory names, whose gate the task is in; it is held if `hold` says so.
+    /// The attributes of an inode that a directory names, whose gate the task is in; it is held if `hold` says so.
     fn held(&self, task: &Task<'_>, node: &Arc<Node>, hold: Hold) -> Result<Attributes, VolumeError> {
         self.tell(&node.gate.read(task), hold)
     }
 
-    /// What is known of a file whose gate the task is in.
+    /// The attributes of a file whose gate the task is in.
     fn tell(&self, file: &File, hold: Hold) -> Result<Attributes, VolumeError> {
         if file.is_freed {
             return Err(VolumeError::NotFound);
@@ -132,7 +133,7 @@ impl Ext {
         Ok(file.attributes(self.shape.block_bytes))
     }
 
-    /// Changes a file behind its gate, alone, and with it what the rule says. A write goes on beside a flight of the file.
+    /// Changes a file behind its gate, alone, with the change of the rule. A write goes on beside a flight of the file.
     fn alter(
         &self,
         task: &Task<'_>,
@@ -159,7 +160,7 @@ impl Ext {
         altered
     }
 
-    /// Changes what the rule says.
+    /// Makes the change of the rule.
     fn change_file(&self, task: &Task<'_>, inode: InodeNumber, rule: ChangeRule) -> Result<Attributes, VolumeError> {
         let node = self.node(task, inode_of(inode)?)?;
         let mut gates = Gates::new(self);
@@ -281,14 +282,14 @@ impl Volume for Ext {
     fn unlink(&self, call: &Call, name: Name, rule: Option<NameRule>) -> Result<(), VolumeError> {
         self.turn(call, steps::NAME, |task| {
             self.check_writable()?;
-            self.unlink_name(task, name, false, rule)
+            self.unlink_name(task, name, Removal::File, rule)
         })
     }
 
     fn remove_directory(&self, call: &Call, name: Name, rule: Option<NameRule>) -> Result<(), VolumeError> {
         self.turn(call, steps::NAME, |task| {
             self.check_writable()?;
-            self.unlink_name(task, name, true, rule)
+            self.unlink_name(task, name, Removal::Directory, rule)
         })
     }
 

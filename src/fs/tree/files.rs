@@ -1,7 +1,7 @@
 //! The files of a tree, and the operations on them by inode.
 
 use super::bytes::{BLOCK, Bytes};
-use super::names::Names;
+use super::entries::Names;
 use crate::fs::volume::{
     Allocation, Attributes, Change, FileKind, Hold, InodeNumber, LONGEST_FILE, LONGEST_LIST, LONGEST_NAME,
     LONGEST_VALUE, NewFile, Space, Times, Timestamp, VolumeError,
@@ -135,6 +135,11 @@ impl Files {
         let root = NewFile { kind, permissions, user: 0, group: 0, device: 0, target, attributes };
         files.add(InodeNumber::ROOT.0, &root, now).expect("a tree has space for its root");
         files
+    }
+
+    /// The number of files.
+    pub fn count(&self) -> u64 {
+        self.all.len() as u64
     }
 
     /// An existing file.

@@ -8,25 +8,26 @@
 //! | `mod` | the calls, under the lock |
 //! | `files` | the files, and the operations on them by inode |
 //! | `bytes` | the data of a file |
-//! | `names` | the names in a directory |
+//! | `entries` | the names in a directory |
 //! | `renames` | create, link, unlink and rename |
 //! | `settings` | the options |
 
 mod bytes;
+mod entries;
 mod files;
-mod names;
 mod renames;
 mod settings;
 
 pub use settings::{KIND, TreeSettings};
 
 use super::Durable;
+use super::nodes::names::{self, Removal};
 use super::station::Mounting;
 use super::volume::steps::{self, Steps};
 use super::volume::{
-    Allocation, Attributes, Call, ChangeRule, DirectoryEntry, FileKind, Found, FullEntry, Hold, InodeNumber,
-    LONGEST_NAME, Locked, Name, NameRule, NewFile, NewFileRule, ReadBytes, RenameRule, Renaming, Seek, Space, State,
-    TakeEntry, TakeFullEntry, Times, Timestamp, Volume, VolumeError,
+    Allocation, Attributes, Call, ChangeRule, DirectoryEntry, FileKind, Found, FullEntry, Hold, InodeNumber, Locked,
+    Name, NameRule, NewFile, NewFileRule, ReadBytes, RenameRule, Renaming, Seek, Space, State, TakeEntry,
+    TakeFullEntry, Times, Timestamp, Volume, VolumeError,
 };
 use crate::device::Account;
 use crate::label::{Content as Stored, Label, Tally};
@@ -98,21 +99,9 @@ impl Locked for Files {
     }
 }
 
-/// The inode of a name; `.` and `..` are names, too.
-fn found(files: &Files, (directory, name): Name) -> Result<Option<InodeNumber>, VolumeError> {
-    let file = files.get(directory.0)?;
-    let names = file.names()?;
-    match name {
-        b"." => Ok(Some(directory)),
-        b".." => Ok(Some(InodeNumber(file.parent))),
-        name if name.len() > LONGEST_NAME => Err(VolumeError::NameTooLong),
-        name => Ok(names.find(name).map(|entry| InodeNumber(entry.inode))),
-    }
-}
-
 fn ask(files: &mut Files, name: Name, rule: Option<NameRule>) -> Result<(), VolumeError> {
     let Some(rule) = rule else { return Ok(()) };
-    let file = found(files, name)?;
+    let file = names::lookup(&mut &*files, name)?;
     rule(files, Found { file, existing: None })
 }
 
@@ -157,8 +146,8 @@ fn list(
 
 impl Volume for Tree {
     fn lookup(&self, call: &Call, name: Name, hold: Hold) -> Result<Attributes, VolumeError> {
-        self.read_files(call, steps::LOOKUP, |files| {
-            let inode = found(files, name)?.ok_or(VolumeError::NotFound)?;
+        self.read_files(call, steps::LOOKUP, |mut files| {
+            let inode = names::lookup(&mut files, name)?.ok_or(VolumeError::NotFound)?;
             Ok(files.get(inode.0)?.held(inode.0, hold))
         })
     }
@@ -189,7 +178,7 @@ impl Volume for Tree {
             let number = match rule {
                 None => files.make(name, new, now)?,
                 Some(rule) => {
-                    let file = found(files, name)?;
+                    let file = names::lookup(&mut &*files, name)?;
                     let inherited = rule(files, Found { file, existing: None })?;
                     let (permissions, group) = (inherited.permissions, inherited.group);
                     let attributes: Vec<(&[u8], &[u8])> =
@@ -219,14 +208,14 @@ impl Volume for Tree {
     fn unlink(&self, call: &Call, name: Name, rule: Option<NameRule>) -> Result<(), VolumeError> {
         self.change_files(call, steps::NAME, |files, now| {
             ask(files, name, rule)?;
-            files.unlink(name, now)
+            files.unlink(name, Removal::File, now)
         })
     }
 
     fn remove_directory(&self, call: &Call, name: Name, rule: Option<NameRule>) -> Result<(), VolumeError> {
         self.change_files(call, steps::NAME, |files, now| {
             ask(files, name, rule)?;
-            files.remove_directory(name, now)
+            files.unlink(name, Removal::Directory, now)
         })
     }
 
@@ -242,8 +231,9 @@ impl Volume for Tree {
             let how = match rule {
                 None => how,
                 Some(rule) => {
-                    let found = Found { file: found(files, from)?, existing: found(files, to)? };
-                    rule(files, found)?
+                    let mut seen = &*files;
+                    let (file, existing) = (names::lookup(&mut seen, from)?, names::lookup(&mut seen, to)?);
+                    rule(files, Found { file, existing })?
                 }
             };
             files.rename(from, to, how, now)

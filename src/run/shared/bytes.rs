@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// The label of clients' writes: the stations below find out what the blocks hold.
+/// The label of clients' writes: the stations below find out the content of the blocks.
 const LABEL: Label = Label::host(Content::Data);
 
 const BLOCK: usize = BLOCK_BYTES as usize;
@@ -74,6 +74,7 @@ impl Bytes {
         Bytes { device, regions: std::array::from_fn(|_| RwLock::default()) }
     }
 
+    /// The device itself: a call on the box goes through the forwarding of [`Box`] first.
     pub fn device(&self) -> &dyn BlockDevice {
         &*self.device
     }
@@ -106,7 +107,7 @@ impl Bytes {
         }
         let next = offset + head.len() as u64;
         if !whole.is_empty() {
-            done = done.max(self.device.read(block_of(next), whole, at)?);
+            done = done.max(self.device().read(block_of(next), whole, at)?);
         }
         if !tail.is_empty() {
             done = done.max(self.read_part(next + whole.len() as u64, tail, at)?);
@@ -116,7 +117,7 @@ impl Bytes {
 
     fn read_part(&self, offset: u64, part: &mut [u8], at: Time) -> Result<Time, DeviceError> {
         let mut block = [0; BLOCK];
-        let done = self.device.read(block_of(offset), &mut block, at)?;
+        let done = self.device().read(block_of(offset), &mut block, at)?;
         let from = (offset % BLOCK_BYTES) as usize;
         part.copy_from_slice(&block[from..from + part.len()]);
         Ok(done)
@@ -134,7 +135,7 @@ impl Bytes {
         }
         if !whole.is_empty() {
             let _shared = self.share(next..next + whole.len() as u64);
-            done = done.max(self.device.write_placed(block_of(next), whole, LABEL, hint, at)?);
+            done = done.max(self.device().write_placed(block_of(next), whole, LABEL, hint, at)?);
         }
         if !tail.is_empty() {
             let last = next + whole.len() as u64;
@@ -154,7 +155,7 @@ impl Bytes {
             let _shared = self.share(first..first + whole);
             for next in (first..first + whole).step_by(ZEROS.len()) {
                 let piece = (ZEROS.len() as u64).min(first + whole - next);
-                done = done.max(self.device.write(block_of(next), &ZEROS[..piece as usize], LABEL, at)?);
+                done = done.max(self.device().write(block_of(next), &ZEROS[..piece as usize], LABEL, at)?);
             }
         } else if whole > 0 {
             done = done.max(self.discard(first, whole, at)?);
@@ -172,17 +173,17 @@ impl Bytes {
             return Ok(at);
         }
         let _shared = self.share(first..first + whole);
-        self.device.discard(block_of(first), whole / BLOCK_BYTES, at)
+        self.device().discard(block_of(first), whole / BLOCK_BYTES, at)
     }
 
     pub fn flush(&self, at: Time) -> Result<Time, DeviceError> {
-        self.device.flush(at)
+        self.device().flush(at)
     }
 
     pub fn extent(&self, offset: u64, length: u64) -> Result<ByteExtent, DeviceError> {
         let first = block_of(offset);
         let blocks = (offset + length).div_ceil(BLOCK_BYTES) - first.0;
-        let extent = self.device.extent(first, blocks)?;
+        let extent = self.device().extent(first, blocks)?;
         let end = (first + extent.blocks).0 * BLOCK_BYTES;
         Ok(ByteExtent { length: (end - offset).min(length), is_stored: extent.is_stored })
     }
@@ -198,8 +199,8 @@ impl Bytes {
         let from = (offset % BLOCK_BYTES) as usize;
         let mut block = [0; BLOCK];
         let _alone = self.hold(offset);
-        let read = self.device.read(block_of(offset), &mut block, at)?;
+        let read = self.device().read(block_of(offset), &mut block, at)?;
         change(&mut block[from..from + length]);
-        self.device.write_placed(block_of(offset), &block, LABEL, hint, read)
+        self.device().write_placed(block_of(offset), &block, LABEL, hint, read)
     }
 }

@@ -43,13 +43,13 @@ impl ServedDevice {
     }
 
     fn counted(&self) -> MutexGuard<'_, Counts> {
-        // Numbers can be added to, whoever panicked.
+        // Numbers can be added to after any panic.
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl SharedDevice {
-    /// Shares `device`, whose blocks must be carried as bytes: clients read what they wrote.
+    /// Shares `device`, whose blocks must be carried as bytes: clients read the bytes that they wrote.
     ///
     /// # Errors
     ///
@@ -99,7 +99,7 @@ impl SharedDevice {
         })
     }
 
-    /// Discards the whole blocks of a range; what it holds of others stays.
+    /// Discards the whole blocks of a range; parts of blocks stay.
     pub fn discard(&self, offset: u64, length: u64, durable: bool) -> Result<Time, ServeError> {
         self.check_writable()?;
         self.serve(Request::Discard, offset, length, |bytes, at| {

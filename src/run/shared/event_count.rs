@@ -20,7 +20,7 @@ pub struct EventCount {
 impl EventCount {
     /// Counts an event.
     pub fn advance(&self) {
-        // Either this sees who waits, or who waits sees this: all four accesses are in one order.
+        // Either this sees the waiter, or the waiter sees this: all four accesses are in one order.
         self.count.fetch_add(1, Ordering::SeqCst);
         if self.waiting.load(Ordering::SeqCst) > 0 {
             self.wake();

@@ -75,11 +75,11 @@ pub enum Fault {
     Invalid,
     /// It reaches beyond the end.
     BeyondEnd,
-    /// It would change what is read-only.
+    /// It would change a read-only device.
     ReadOnly,
     /// There is no room.
     NoSpace,
-    /// What is stored there cannot be read.
+    /// The blocks there cannot be read.
     Unreadable,
     /// The device cannot do it.
     Failed,

@@ -2,22 +2,22 @@
 //!
 //! | file | content |
 //! |---|---|
-//! | `mod` | [`Shared`]: the clock, the requests and the counts of whatever is shared; what a panic does |
+//! | `mod` | [`Shared`]: the clock, the requests and the counts of a shared thing; the effect of a panic |
 //! | `device` | a device, byte by byte |
 //! | `zones` | a device of zones |
 //! | `bytes` | bytes over whole blocks: parts are read, changed and written back |
 //! | `volume` | a mounted volume |
 //! | `unasked` | when its changes are made durable although nobody syncs |
-//! | `complaints` | what is told of its failures, and how often |
-//! | `counts` | what the clients asked for, and how long it took |
+//! | `complaints` | messages about its failures, and how often |
+//! | `counts` | the clients' requests, and how long they took |
 //! | `fault` | why a request failed |
 //! | `due` | answers that wait for their time |
 //! | `event_count` | a count of events that can be waited for |
 //!
-//! There is no lock around what is shared: it locks what it must, inside, and requests of several clients go at once. A
-//! flush covers what any client was told is written, as a write is answered when the device has taken it.
+//! There is no lock around the shared thing: it has its own locks, inside, and requests of several clients go at once. A
+//! flush covers all answered writes of any client, as a write is answered when the device has taken it.
 //!
-//! The library has no clock: whoever shares something hands one in.
+//! The library has no clock: the caller hands one in.
 
 mod bytes;
 mod complaints;
@@ -46,7 +46,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Answers the time since what is shared was opened.
+/// Answers the time since the shared thing was opened.
 pub type Clock = Box<dyn Fn() -> Time + Send + Sync>;
 
 /// The options of sharing.
@@ -82,7 +82,7 @@ pub struct Broken;
 
 /// Something and its clock, shared by many threads.
 ///
-/// A request that panics fails, and so does every later one: what it left behind may be in any state, and nobody
+/// A request that panics fails, and so does every later one: the shared thing may be in any state, and nobody
 /// looks at it again.
 pub struct Shared<T> {
     clock: Clock,

@@ -103,7 +103,7 @@ fn latencies_are_counted_below_their_bounds() {
 }
 
 /// Threads write ranges that lie side by side, within blocks and across them: nobody loses a byte to a neighbour, and
-/// what was answered is read.
+/// answered writes are read.
 #[test]
 #[allow(clippy::disallowed_methods, reason = "a test has threads")]
 fn threads_that_write_parts_of_the_same_blocks_lose_nothing() {
@@ -133,7 +133,7 @@ fn threads_that_write_parts_of_the_same_blocks_lose_nothing() {
     assert_eq!(counts.of(Request::WriteZeroes).served, 7 * 400);
 }
 
-/// A device that fails as no device may: what it holds is not known.
+/// A device that fails as no device may: its content is not known.
 struct Panicking;
 
 impl BlockDevice for Panicking {

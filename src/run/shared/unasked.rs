@@ -2,12 +2,12 @@
 //! closed.
 //!
 //! FUSE hands neither sync(2) nor syncfs(2) on to a file system like this, and lets umount(8) return before the last
-//! checkpoint is taken. So what is changed must not wait for long in memory.
+//! checkpoint is taken. So changes must not wait for long in memory.
 
 use crate::time::Time;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Without a request for so long, what has changed is made durable.
+/// Without a request for so long, changes are made durable.
 const IDLE_NS: u64 = 2_000_000_000;
 /// So long after a new file was closed it is durable, although requests go on: each is not worth a checkpoint.
 const CLOSED_NS: u64 = 5_000_000_000;
@@ -17,7 +17,7 @@ const NONE: u64 = u64::MAX;
 /// The times of the kernel's requests.
 pub struct Unasked {
     last_request_ns: AtomicU64,
-    /// When the first file was closed since what has changed was last made durable.
+    /// When the first file was closed since changes were last made durable.
     closed_ns: AtomicU64,
 }
 
@@ -42,7 +42,7 @@ impl Unasked {
         self.closed_ns.store(NONE, Ordering::Relaxed);
     }
 
-    /// When what has changed is to be made durable.
+    /// When changes are to be made durable.
     pub fn due(&self) -> Time {
         let idle = self.last_request_ns.load(Ordering::Relaxed) + IDLE_NS;
         Time(idle.min(self.closed_ns.load(Ordering::Relaxed).saturating_add(CLOSED_NS)))

@@ -26,7 +26,7 @@ pub struct Traffic {
     pub written_bytes: u64,
 }
 
-/// A mounted volume, and what was told of it.
+/// A mounted volume, and the messages about it.
 pub struct MountedVolume {
     posix: Posix,
     read_bytes: AtomicU64,
@@ -94,7 +94,7 @@ impl SharedVolume {
         called.inspect_err(|error| self.complain(error))
     }
 
-    /// Counts what a request has moved.
+    /// Counts the bytes that a request has moved.
     pub fn moved(&self, read_bytes: u64, written_bytes: u64) {
         self.served.read_bytes.fetch_add(read_bytes, Ordering::Relaxed);
         self.served.written_bytes.fetch_add(written_bytes, Ordering::Relaxed);

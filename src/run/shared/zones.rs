@@ -58,13 +58,13 @@ impl ServedZones {
     }
 
     fn counted(&self) -> MutexGuard<'_, Counts> {
-        // Numbers can be added to, whoever panicked.
+        // Numbers can be added to after any panic.
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl SharedZones {
-    /// Shares `device`, whose blocks must be carried as bytes: clients read what they wrote.
+    /// Shares `device`, whose blocks must be carried as bytes: clients read the bytes that they wrote.
     ///
     /// # Errors
     ///
@@ -189,7 +189,7 @@ impl SharedZones {
         if self.sharing.read_only { Err(ServeError::ReadOnly) } else { Ok(()) }
     }
 
-    /// Serves one request. What a zone does not allow is an answer to the client, and no failure of the device.
+    /// Serves one request. A request that a zone does not allow is an answer to the client, and no failure of the device.
     fn serve(
         &self,
         request: Option<Request>,

@@ -274,6 +274,18 @@ fn a_journal_of_another_sweep_is_refused_and_kept() {
     assert_eq!(read(&bench, "s.csv.journal"), "notes of mine\n");
 }
 
+/// Rows of two versions of the program are never mixed: an old journal is known as such, and kept.
+#[test]
+fn a_golden_journal_of_an_earlier_program_says_so_and_is_kept() {
+    let bench = Bench::new();
+    let golden = include_str!("../../../../tests/fixtures/golden/sweep-1.journal");
+    bench.write("j", golden);
+    let path = "page:op=14%:28%/nand:size=16M,pages-per-block=16";
+    let sweep = ["sweep", "uniform:writes=1x", "--on", path, "--csv", "s.csv", "--journal", "j"];
+    bench.refuses(&sweep, &["bad0482951ce245e8f430954a4da1e41d7044a7d", "--journal"]);
+    assert_eq!(read(&bench, "j"), golden);
+}
+
 #[test]
 fn a_trace_that_changed_makes_another_sweep() {
     let bench = Bench::new();

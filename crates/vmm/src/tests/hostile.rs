@@ -1,4 +1,4 @@
-//! Guests that say what cannot be right, or nothing: they are cut off, and a guest beside them is not disturbed.
+//! Guests that send wrong messages, or none: they are cut off, and a guest beside them is not disturbed.
 
 use super::{BLOCKS, Bench, Random, WIDTH, Writer, child, damaged, volume};
 use crate::arena::Arena;
@@ -16,7 +16,7 @@ use std::fs::File;
 use std::path::Path;
 use std::time::Duration;
 
-/// What is said, and why it is refused.
+/// A message, and the reason of its refusal.
 const LIES: &[(&str, &str)] = &[
     ("another version", "speaks version 77"),
     ("no version", "a guest begins with its version"),
@@ -51,7 +51,7 @@ const LIES: &[(&str, &str)] = &[
     ("a block outside, without the bell", "there are 2000 blocks"),
 ];
 
-/// A connection that says what it wants.
+/// A connection that sends any message.
 struct Liar(Wire);
 
 impl Liar {
@@ -224,7 +224,7 @@ fn lie_about_commits(lie: &str, liar: &Liar, ring: &mut Ring) {
 
 #[test]
 fn guests_that_say_what_cannot_be_right_are_cut_off_and_others_are_not_disturbed() {
-    // What the others had committed is kept, and never written home.
+    // The commits of the others are kept, and never written home.
     let bench = Bench::with(|_| Box::new(|_| Ok(())));
     let image = bench.image(HONEST);
     let mut honest = Writer::begin(&bench.socket(), &image, HONEST, Protection::Monitor);
@@ -240,7 +240,7 @@ fn guests_that_say_what_cannot_be_right_are_cut_off_and_others_are_not_disturbed
         });
         assert!(said.contains(why), "{lie}: {said}");
         assert_eq!(bench.heard(|event| matches!(event, Event::Refused { .. })), before + 1, "{lie}: once");
-        // One who had begun is killed: it might write to its volume.
+        // A guest that had begun is killed: it might write to its volume.
         assert!(ended.success() || ended.to_string().contains("signal: 9"), "{lie}: {ended}");
         honest.commit().unwrap();
     }

@@ -1,4 +1,4 @@
-//! Guests in processes of their own, which are killed, write wildly or say what cannot be right.
+//! Guests in processes of their own, which are killed, write wildly or send wrong messages.
 //!
 //! A guest is this test program again, in the [role](role) that the environment names.
 
@@ -160,7 +160,7 @@ impl Writer {
     }
 }
 
-/// Writes home what is kept of a volume.
+/// Writes the kept memory of a volume home.
 fn write_home(socket: &Path, image: &Path, uuid: [u8; 16]) -> Result<(), VmmError> {
     let guest = Guest::connect(socket)?;
     let Some(kept) = guest.kept(uuid)? else { return Ok(()) };
@@ -183,7 +183,7 @@ fn child(role: &str, arguments: &[&str]) -> Child {
         .unwrap()
 }
 
-/// What a child does; nothing in the test itself.
+/// The work of a child; nothing in the test itself.
 #[test]
 fn role() {
     let Ok(role) = std::env::var("FLASHPATH_VMM_ROLE") else { return };

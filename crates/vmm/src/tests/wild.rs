@@ -45,7 +45,7 @@ pub fn write_wildly(words: &[&str]) {
     match write(way, place, place as u64 - start, (start, writer.arena.mapping().bytes()), bytes) {
         Ok(()) => {
             println!("\nwritten");
-            // As one that is killed: what the monitor has is what counts.
+            // As one that is killed: the monitor's memory counts.
             std::process::abort();
         }
         Err(error) => {
@@ -186,7 +186,7 @@ fn a_guest_that_protects_itself_does_not_survive_a_wild_write() {
     assert!(counts.impossible > 0 && counts.detected > 0, "{counts:?}");
 }
 
-/// What protection buys.
+/// The benefit of protection.
 #[test]
 fn without_protection_wild_writes_reach_the_volume() {
     let counts = campaign("nothing", &WAYS, rounds(21));

@@ -97,6 +97,8 @@ pub struct Scheduled {
     places: Places,
     planes: Vec<Plane>,
     channels: Vec<Channel>,
+    /// True if each plane has its channel for itself: it never waits for it, so that a read is one event.
+    have_own_channels: bool,
     graph: Graph,
     /// The last program or erase of each block, until it can begin.
     last_of_block: Vec<u32>,
@@ -135,6 +137,7 @@ impl Scheduled {
                 Channel { until: Time::ZERO, is_awaited: false, queue: Ring::new() };
                 geometry.channels as usize
             ],
+            have_own_channels: geometry.units() == geometry.channels,
             graph: Graph::default(),
             last_of_block: vec![NONE; places.blocks()],
             places,
@@ -208,7 +211,6 @@ impl Scheduled {
             Stage::Ending => {
                 plane.stage = Stage::Idle;
                 let (node, channel) = (std::mem::replace(&mut plane.current, NONE), plane.channel);
-                self.idle_planes.push(number);
                 if let Some(waits) = &mut self.waits {
                     waits.end(number, self.graph.node(node), self.now);
                 }
@@ -221,7 +223,13 @@ impl Scheduled {
                 {
                     Scheduled::has_ended(first, number);
                 }
-                if kind == Kind::Copy { self.end_read_of_copy(node) } else { self.complete(node) }
+                if kind == Kind::Copy {
+                    self.end_read_of_copy(node)
+                } else {
+                    self.complete(node)
+                }
+                // Before the plane that programs what it has read: it needs no channel to read on, and then nobody else asks for one.
+                self.idle_planes.push(number);
             }
             Stage::Suspending => {
                 self.with_first(|timing, first| timing.end_suspending(first, number));
@@ -253,9 +261,10 @@ impl Scheduled {
     fn ask_for_channel(&mut self, number: u32) {
         let channel = self.planes[number as usize].channel;
         // Whoever else asks at this instant may have been issued before it.
-        if self.idle_planes.is_empty()
-            && self.channels[channel as usize].is_free(self.now)
-            && !self.events.comes_at(self.now)
+        if self.have_own_channels
+            || self.idle_planes.is_empty()
+                && self.channels[channel as usize].is_free(self.now)
+                && !self.events.comes_at(self.now)
         {
             self.transfer((number, channel), self.now);
         } else {
@@ -414,9 +423,13 @@ impl Scheduled {
         }
         match self.graph.node(node).kind {
             Kind::Read | Kind::Copy => {
-                plane.stage = Stage::Reading;
-                let read_ns = self.times[self.graph.node(node).page_kind().index()].read_ns;
-                self.expect(After::Read, self.now + read_ns, Event::Plane(number));
+                let read = self.now + self.times[self.graph.node(node).page_kind().index()].read_ns;
+                if self.have_own_channels {
+                    self.transfer_at((number, self.planes[number as usize].channel), (read, read));
+                } else {
+                    self.planes[number as usize].stage = Stage::Reading;
+                    self.expect(After::Read, read, Event::Plane(number));
+                }
             }
             Kind::Program => self.ask_for_channel(number),
             Kind::Erase => {
@@ -461,11 +474,17 @@ impl Scheduled {
     /// A plane that needs its channel since that instant has it from now on.
     #[inline(always)]
     fn transfer(&mut self, (plane, number): (u32, u32), since: Time) {
+        self.transfer_at((plane, number), (since, self.now));
+    }
+
+    /// The same for an instant to come.
+    #[inline(always)]
+    fn transfer_at(&mut self, (plane, number): (u32, u32), (since, begin): (Time, Time)) {
         let node = self.planes[plane as usize].current;
-        let until = self.now + self.transfer_ns(node);
+        let until = begin + self.transfer_ns(node);
         self.planes[plane as usize].stage = Stage::Ending;
         if let Some(waits) = &mut self.waits {
-            waits.transfer((plane, number), self.graph.node(node), (since, self.now, until));
+            waits.transfer((plane, number), self.graph.node(node), (since, begin, until));
         }
         self.channels[number as usize].until = until;
         let channel = &mut self.channels[number as usize];

@@ -72,7 +72,7 @@ impl Ext {
         bytes
     }
 
-    /// Stores a group's block bitmap, and its descriptor with what follows from it.
+    /// Stores a group's block bitmap, and its descriptor with the counts that follow from it.
     pub fn store_block_bitmap(
         &self,
         handle: &Handle<'_>,

@@ -124,7 +124,7 @@ impl Ext {
     ) -> Result<Range<u64>, VolumeError> {
         let near = if self.shape.holds(near, 1) { near } else { self.shape.first_data_block + 1 };
         let (first, from) = self.shape.place_of_block(near);
-        // What follows the goal directly is best, however short it is.
+        // A run directly behind the goal is best, however short it is.
         if let Some(run) = self.take_in(task, first, Search { at: from, is_direct: true, owner }, count, 1, take)? {
             return Ok(run);
         }

@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering;
 const GROUPS_SEARCHED: u32 = 64;
 
 impl Ext {
-    /// Takes an inode for what is made in a directory.
+    /// Takes an inode for a new file of a directory.
     pub fn take_inode(&self, handle: &Handle<'_>, parent: u32, is_directory: bool) -> Result<u32, VolumeError> {
         let own = self.shape.place_of_inode(parent).0;
         let first = if is_directory { self.group_for_directory(handle.task, parent, own)? } else { own };
@@ -113,7 +113,7 @@ impl Ext {
         Ok(())
     }
 
-    /// A block of the table whose inodes were never used holds what was there before the volume: it is made anew.
+    /// A block of the table whose inodes were never used holds bytes from before the volume: it is made anew.
     fn prepare_table(&self, handle: &Handle<'_>, descriptor: &Descriptor, at: u32) -> Result<(), VolumeError> {
         if !self.shape.checksums.cover_groups() {
             return Ok(());

@@ -1,5 +1,5 @@
 //! The blocks of the volume itself: superblocks, descriptors, bitmaps, inode tables, the log. No file has one: a map that
-//! names one is damaged, and whoever followed it would write over the volume.
+//! names one is damaged, and a write to that block would be one over the volume.
 
 use std::ops::Range;
 

@@ -177,10 +177,10 @@ impl Ext {
         handle.set(place, Content::Metadata, &bytes);
     }
 
-    /// A file has its block of attributes no more; the last one who shares it frees it.
+    /// A file has its block of attributes no more; the last file that shares it frees it.
     pub fn leave_attribute_block(&self, handle: &Handle<'_>, file: &mut File) -> Result<(), VolumeError> {
         let Some((place, _)) = self.attribute_block(handle.task, file)? else { return Ok(()) };
-        // Those who share it may leave it at the same time.
+        // Files that share it may leave it at the same time.
         let _alone = self.shared_attributes.enter(handle.task);
         let Some((_, bytes)) = self.attribute_block(handle.task, file)? else { return Ok(()) };
         file.inode.set_attribute_block(0);

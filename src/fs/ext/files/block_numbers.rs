@@ -9,7 +9,7 @@ use crate::fs::volume::VolumeError;
 use crate::label::Content;
 use std::ops::Range;
 
-/// What a cut has found.
+/// The findings of a cut.
 struct Cut {
     blocks: Range<u64>,
     most: usize,

@@ -1,4 +1,4 @@
-//! Changes of what is known of a file: its mode, its owner, its times, its size, its attributes.
+//! Changes of a file's inode: its mode, its owner, its times, its size, its attributes.
 
 use super::placing::MAP_BLOCKS;
 use crate::fs::ext::Ext;
@@ -53,17 +53,18 @@ impl Ext {
             // They wait for the next time that the inode is stored.
             return Ok(());
         }
-        let handle = self.begin(task, MAP_BLOCKS)?;
-        handle.tracked(|tracker| match file.kind() {
-            _ if plan.is_some() => tracker.exclude(Reason::Attributes),
-            FileKind::Directory => tracker.exclude(Reason::Directory),
-            _ => {}
-        });
-        self.changing(|| {
-            if let Some(plan) = plan {
-                self.store_attributes(&handle, file, plan)?;
-            }
-            self.store_inode(&handle, file, true)
+        self.within(task, MAP_BLOCKS, |handle| {
+            handle.tracked(|tracker| match file.kind() {
+                _ if plan.is_some() => tracker.exclude(Reason::Attributes),
+                FileKind::Directory => tracker.exclude(Reason::Directory),
+                _ => {}
+            });
+            self.changing(|| {
+                if let Some(plan) = plan {
+                    self.store_attributes(handle, file, plan)?;
+                }
+                self.store_inode(handle, file, true)
+            })
         })?;
         drop(promise);
         Ok(())

@@ -106,7 +106,7 @@ impl Ext {
         let mut end = blocks.end.min(u64::from(u32::MAX));
         while freed.len() < most {
             let mut way = self.way_to_leaf(handle.task, file, (end.max(1) - 1) as u32)?;
-            // What is before the leaf belongs to its neighbour.
+            // Blocks before the leaf belong to its neighbour.
             let begin = way.iter().rev().skip(1).find(|step| step.at > 0).map(|step| match &step.node {
                 Node::Index(_, children) => u64::from(children[step.at].first),
                 Node::Leaf(_) => 0,
@@ -176,7 +176,7 @@ impl Ext {
         Ok(())
     }
 
-    /// Stores a node in its block; what does not fit goes into a new one, which is answered.
+    /// Stores a node in its block; entries that do not fit go into a new one, which is answered.
     fn store_node(
         &self,
         handle: &Handle<'_>,
@@ -255,7 +255,7 @@ fn drop_child(way: &mut [Step]) {
     }
 }
 
-/// Cuts what is behind the middle off; of a leaf whose last entry is the file's newest, what is behind the most.
+/// Cuts the entries behind the middle off; of a leaf whose last entry is the file's newest, those behind the most.
 fn cut(node: &mut Node, file: &File, most: usize) -> Node {
     let block_end = file.inode.size();
     match node {

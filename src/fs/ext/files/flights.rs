@@ -26,7 +26,7 @@ impl Ext {
         file
     }
 
-    /// Writes out a piece of what waits in a range of a file's blocks, as [`Ext::write_piece`] does, but without the
+    /// Writes out a piece of the dirty pages in a range of a file's blocks, as [`Ext::write_piece`] does, but without the
     /// file's gate while the device is asked, where that is possible. Answers the block behind the piece, and the file.
     pub fn write_piece_beside<'g>(
         &self,
@@ -86,13 +86,13 @@ impl Ext {
         Ok(Some((Arc::new(flight), place)))
     }
 
-    /// Takes the pages of a flight from what waits, as far as they are written and nobody has changed them.
+    /// Takes the pages of a flight from the dirty ones, as far as they are written and nobody has changed them.
     fn land(&self, task: &Task<'_>, file: &mut File, flight: &Flight) {
         if !*flight.is_written.enter(task) {
             return;
         }
         for (at, sent) in flight.blocks().zip(&flight.pages) {
-            // The flight holds its bytes until now: one who writes into such a page copies it first.
+            // The flight holds its bytes until now: a writer of such a page copies it first.
             let is_unchanged = |page: &Page| page.bytes.is_same(sent);
             if file.pages.get(&at).is_some_and(is_unchanged) {
                 file.pages.remove(&at);

@@ -3,6 +3,7 @@
 use super::placing::MAP_BLOCKS;
 use crate::fs::ext::Ext;
 use crate::fs::ext::files::node::File;
+use crate::fs::ext::journal::Handle;
 use crate::fs::volume::{FileKind, VolumeError};
 use crate::task::Task;
 
@@ -24,10 +25,9 @@ impl Ext {
         if file.inode.has_map() {
             self.cut_all(task, file, 0..u64::from(u32::MAX), true)?;
         }
-        let handle = self.begin(task, MAP_BLOCKS)?;
-        self.changing(|| {
-            self.leave_attribute_block(&handle, file)?;
-            self.remove_orphan(&handle, file)?;
+        let mut free = |handle: &Handle<'_>| {
+            self.leave_attribute_block(handle, file)?;
+            self.remove_orphan(handle, file)?;
             if file.inode.has_map() {
                 file.inode.set_size(0);
                 file.stored_size = 0;
@@ -35,13 +35,14 @@ impl Ext {
             let seconds = self.wall(task.now()).0.div_euclid(1_000_000_000);
             // Zero would say that it was not deleted.
             file.inode.set_deleted(seconds.clamp(1, i64::from(u32::MAX)) as u32);
-            self.store_inode(&handle, file, true)?;
-            // Behind `free_inode` the number may be another file's: what is kept by number goes before.
+            self.store_inode(handle, file, true)?;
+            // Behind `free_inode` the number may be another file's: all that is kept by number goes before.
             self.waits_no_more(file);
             self.nodes.remove(file.number);
             handle.tracked(|tracker| tracker.frees(file.number));
-            self.free_inode(&handle, file.number, is_directory)
-        })?;
+            self.free_inode(handle, file.number, is_directory)
+        };
+        self.within(task, MAP_BLOCKS, |handle| self.changing(|| free(handle)))?;
         file.is_freed = true;
         Ok(())
     }

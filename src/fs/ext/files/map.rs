@@ -23,7 +23,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// The place of what is stored.
+    /// The place of the stored blocks.
     pub fn stored(&self) -> Option<u64> {
         self.place.filter(|_| self.is_written)
     }
@@ -69,7 +69,7 @@ impl Ext {
     fn run_of_extents(&self, task: &Task<'_>, file: &File, at: u64) -> Result<Run, VolumeError> {
         let hole = |count: u64| Run { place: None, count: count.max(1), is_written: false };
         let mut node = self.extent_root(file)?;
-        // What follows the node begins here.
+        // The blocks behind the node begin here.
         let mut end = HOLE;
         loop {
             match node {

@@ -7,15 +7,15 @@
 //! | `reading` | the bytes of a file |
 //! | `attributes` | extended attributes |
 //! | `extent_tree`, `block_numbers` | changes of either map |
-//! | `placing` | places for a file's blocks, whichever map it has |
+//! | `placing` | places for a file's blocks, in a map of either kind |
 //! | `writing` | writes, into memory or into the transaction |
-//! | `write_out` | what waits is written |
+//! | `write_out` | dirty pages are written |
 //! | `flights` | the same without the file's gate |
 //! | `resizing` | cut off, punched, reserved |
 //! | `storing` | inodes into their table; files that wait |
 //! | `orphans` | files without a name, and such as are being cut off |
 //! | `freeing` | files that nobody has any more |
-//! | `changing` | changes of what is known of a file |
+//! | `changing` | changes of a file's inode |
 
 pub mod attributes;
 pub mod block_numbers;

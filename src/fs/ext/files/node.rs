@@ -104,7 +104,7 @@ pub struct File {
     pub reads: Reads,
     /// Where the last search for a free block ended.
     pub goal: u64,
-    /// The block from which the next piece of what waits is written out, unless none waits behind it.
+    /// The block from which the next piece of dirty pages is written out, unless none is behind it.
     pub next_out: u64,
     /// Pages that a thread writes out without the file's gate.
     pub flight: Option<Arc<Flight>>,
@@ -144,7 +144,7 @@ impl File {
         if self.kind() == FileKind::Directory { Ok(()) } else { Err(VolumeError::NotDirectory) }
     }
 
-    /// Refuses what has no bytes.
+    /// Refuses a file that has no bytes.
     pub fn check_regular(&self) -> Result<(), VolumeError> {
         match self.kind() {
             FileKind::Regular => Ok(()),
@@ -159,7 +159,7 @@ impl File {
         Times { accessed, modified, changed, created }
     }
 
-    /// What is known of it, on a volume with blocks of so many bytes.
+    /// Its attributes, on a volume with blocks of so many bytes.
     pub fn attributes(&self, block_bytes: usize) -> Attributes {
         let kind = self.kind();
         let promised = self.pages.values().filter(|page| page.is_promised).count() * block_bytes / 512;
@@ -217,7 +217,7 @@ pub struct Nodes {
 struct Table {
     nodes: FxHashMap<u32, Arc<Node>>,
     held: ReferenceCounts,
-    /// Inodes that have left: whoever read one before reads again.
+    /// Inodes that have left: a reader that read one before reads again.
     left: u64,
     /// The last transaction that one of them was changed in.
     changed_in: Option<TransactionId>,
@@ -327,7 +327,7 @@ impl Table {
                     if only_unused && node.is_used.swap(false, Ordering::Relaxed) {
                         return true;
                     }
-                    // Who has it besides the table may be about to change it.
+                    // A holder besides the table may be about to change it.
                     let Some(node) = Arc::get_mut(node) else { return true };
                     if !node.is_clean() {
                         return true;

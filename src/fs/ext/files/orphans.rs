@@ -11,7 +11,7 @@ use crate::task::Task;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
-/// The superblock of a mounted volume, and what begins there.
+/// The superblock of a mounted volume, and the list that begins there.
 pub struct Head {
     pub superblock: Superblock,
     pub orphans: Orphans,

@@ -1,4 +1,4 @@
-//! Places for a file's blocks, whichever map it has.
+//! Places for a file's blocks, in a map of either kind.
 
 use super::extent_tree::in_extents;
 use crate::fs::ext::Ext;
@@ -16,7 +16,7 @@ use std::sync::atomic::Ordering;
 pub const MAP_BLOCKS: usize = 40;
 /// Extents that are taken out of a file in one handle.
 const CUT_AT_ONCE: usize = 8;
-/// What one cut changes: a bitmap and a descriptor for each extent in two groups, nodes, the inode.
+/// Blocks that one cut changes: a bitmap and a descriptor for each extent in two groups, nodes, the inode.
 pub const CUT_BLOCKS: usize = 4 * CUT_AT_ONCE + MAP_BLOCKS;
 /// Blocks of an older map that get a place in one handle: each may need a block of numbers.
 pub const NUMBERS_AT_ONCE: u64 = 256;

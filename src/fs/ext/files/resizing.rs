@@ -66,22 +66,24 @@ impl Ext {
         let was_orphan = file.is_orphan;
         let (mut is_more, mut is_in_parts) = (true, false);
         while is_more {
-            let handle = self.begin(task, CUT_BLOCKS)?;
-            self.changing(|| {
-                is_more = self.cut_some(&handle, file, blocks.clone())?;
-                if is_cut_off && is_more && !file.is_orphan {
-                    self.add_orphan(&handle, file)?;
-                    is_in_parts = true;
-                }
-                if is_cut_off && !is_more && file.is_orphan && !was_orphan {
-                    self.remove_orphan(&handle, file)?;
-                }
-                self.store_inode(&handle, file, true)
+            self.within(task, CUT_BLOCKS, |handle| {
+                self.changing(|| {
+                    is_more = self.cut_some(handle, file, blocks.clone())?;
+                    if is_cut_off && is_more && !file.is_orphan {
+                        self.add_orphan(handle, file)?;
+                        is_in_parts = true;
+                    }
+                    if is_cut_off && !is_more && file.is_orphan && !was_orphan {
+                        self.remove_orphan(handle, file)?;
+                    }
+                    self.store_inode(handle, file, true)
+                })?;
+                handle.tracked(|tracker| match is_in_parts {
+                    true => tracker.exclude(Reason::CutInParts),
+                    false => track_cut(tracker, file, blocks.clone()),
+                });
+                Ok(())
             })?;
-            handle.tracked(|tracker| match is_in_parts {
-                true => tracker.exclude(Reason::CutInParts),
-                false => track_cut(tracker, file, blocks.clone()),
-            });
         }
         Ok(())
     }
@@ -192,12 +194,14 @@ impl Ext {
             let part = at.max(zeroed.start)..(at + count).min(zeroed.end);
             if run.is_written && run.place.is_some() && part.start < part.end {
                 let part = part.start..part.end.min(part.start + u64::from(MOST_UNWRITTEN));
-                let handle = self.begin(task, MAP_BLOCKS)?;
-                self.changing(|| {
-                    self.mark_unwritten(&handle, file, part.clone())?;
-                    self.store_inode(&handle, file, true)
+                self.within(task, MAP_BLOCKS, |handle| {
+                    self.changing(|| {
+                        self.mark_unwritten(handle, file, part.clone())?;
+                        self.store_inode(handle, file, true)
+                    })?;
+                    handle.tracked(|tracker| tracker.range(file.number, part.clone()));
+                    Ok(())
                 })?;
-                handle.tracked(|tracker| tracker.range(file.number, part.clone()));
                 at = part.end;
                 continue;
             }
@@ -208,23 +212,25 @@ impl Ext {
             // Of a hole whose bytes wait, places are promised already.
             let goal = self.goal(task, file, at)?;
             let first = at;
-            let handle = self.begin(task, 2 * MAP_BLOCKS)?;
-            self.changing(|| {
-                let taken = self.take_blocks(&handle, goal, count.min(MOST_UNWRITTEN.into()) as u32)?;
-                let end = at + (taken.end - taken.start);
-                let promised = file.pages.range(at..end).filter(|(_, page)| page.is_promised).count() as u64;
-                promise.was_used(end - at - promised);
-                self.put_run(&handle, file, at, taken, false)?;
-                at = end;
-                self.store_inode(&handle, file, true)
+            self.within(task, 2 * MAP_BLOCKS, |handle| {
+                self.changing(|| {
+                    let taken = self.take_blocks(handle, goal, count.min(MOST_UNWRITTEN.into()) as u32)?;
+                    let end = at + (taken.end - taken.start);
+                    let promised = file.pages.range(at..end).filter(|(_, page)| page.is_promised).count() as u64;
+                    promise.was_used(end - at - promised);
+                    self.put_run(handle, file, at, taken, false)?;
+                    at = end;
+                    self.store_inode(handle, file, true)
+                })?;
+                handle.tracked(|tracker| tracker.range(file.number, first..at));
+                Ok(())
             })?;
-            handle.tracked(|tracker| tracker.range(file.number, first..at));
         }
         Ok(())
     }
 }
 
-/// Tracks a cut of a file. One without a name is freed whole by whoever replays that it lost it.
+/// Tracks a cut of a file. One without a name is freed whole by the replay of that loss.
 fn track_cut(tracker: &Tracker, file: &File, blocks: Range<u64>) {
     if file.inode.links() > 0 && file.kind() == FileKind::Regular {
         tracker.range(file.number, blocks);

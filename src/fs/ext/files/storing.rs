@@ -134,7 +134,7 @@ impl Waiting {
         self.files().by_age.first().map(|(since, _)| *since)
     }
 
-    /// What waited of a file before `at` is written: if it waits still, it does so since then.
+    /// The pages of a file that were dirty before `at` are written: those that are dirty now are so since then.
     pub fn renew(&self, number: u32, at: Time) {
         let mut files = self.files();
         if files.remove(number) {

@@ -1,4 +1,4 @@
-//! Writes out what waits of a file.
+//! Writes out the dirty pages of a file.
 //!
 //! Places are found for whole runs. With `data=ordered`, blocks are kept for the run, the bytes are written there, and then
 //! one handle marks the blocks as used and puts them into the file's map: a crash between leaves the file as it was. With
@@ -32,7 +32,7 @@ impl Ext {
         }
     }
 
-    /// Writes out a piece of what waits in a range of a file's blocks, 1 or 4 MiB, and the inode with it if
+    /// Writes out a piece of the dirty pages in a range of a file's blocks, 1 or 4 MiB, and the inode with it if
     /// nothing more waits. Answers the block behind the piece, or the end of the range if nothing waits there any more. The
     /// task is behind the file's gate, and may leave it before the next piece.
     pub fn write_piece(
@@ -81,13 +81,15 @@ impl Ext {
         let is_needed = file.stored_size != stored_size;
         if file.is_unstored || is_needed {
             file.stored_size = stored_size;
-            let handle = self.begin(task, MAP_BLOCKS)?;
-            self.changing(|| self.store_inode(&handle, file, is_needed))?;
-            handle.tracked(|tracker| {
-                if file.kind() == FileKind::Directory {
-                    tracker.exclude(Reason::Directory);
-                }
-            });
+            self.within(task, MAP_BLOCKS, |handle| {
+                self.changing(|| self.store_inode(handle, file, is_needed))?;
+                handle.tracked(|tracker| {
+                    if file.kind() == FileKind::Directory {
+                        tracker.exclude(Reason::Directory);
+                    }
+                });
+                Ok(())
+            })?;
         }
         Ok(())
     }
@@ -159,14 +161,15 @@ impl Ext {
         if is_ordered {
             self.send_run(task, file, &blocks, place)?;
         }
-        let handle = self.begin(task, MAP_BLOCKS)?;
-        self.changing(|| {
-            self.mark_written(&handle, file, blocks.clone())?;
-            file.stored_size = self.stored_to(file, &blocks);
-            self.store_inode(&handle, file, true)
+        self.within(task, MAP_BLOCKS, |handle| {
+            self.changing(|| {
+                self.mark_written(handle, file, blocks.clone())?;
+                file.stored_size = self.stored_to(file, &blocks);
+                self.store_inode(handle, file, true)
+            })?;
+            handle.tracked(|tracker| tracker.range(file.number, blocks.clone()));
+            Ok(())
         })?;
-        handle.tracked(|tracker| tracker.range(file.number, blocks.clone()));
-        drop(handle);
         if !is_ordered {
             self.send_run(task, file, &blocks, place)?;
         }
@@ -183,15 +186,16 @@ impl Ext {
         if is_ordered {
             self.send_run(task, file, &blocks, run.start)?;
         }
-        let handle = self.begin(task, 2 * MAP_BLOCKS + super::placing::NUMBERS_AT_ONCE as usize / 8)?;
-        self.changing(|| {
-            kept.take(&handle)?;
-            self.put_run(&handle, file, blocks.start, run.clone(), true)?;
-            file.stored_size = self.stored_to(file, &blocks);
-            self.store_inode(&handle, file, true)
+        self.within(task, 2 * MAP_BLOCKS + super::placing::NUMBERS_AT_ONCE as usize / 8, |handle| {
+            self.changing(|| {
+                kept.take(handle)?;
+                self.put_run(handle, file, blocks.start, run.clone(), true)?;
+                file.stored_size = self.stored_to(file, &blocks);
+                self.store_inode(handle, file, true)
+            })?;
+            handle.tracked(|tracker| tracker.range(file.number, blocks.clone()));
+            Ok(())
         })?;
-        handle.tracked(|tracker| tracker.range(file.number, blocks.clone()));
-        drop(handle);
         if !is_ordered {
             self.send_run(task, file, &blocks, run.start)?;
         }

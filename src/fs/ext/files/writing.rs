@@ -75,7 +75,7 @@ impl Ext {
         let blocks = offset / block as u64..(offset + bytes.len() as u64).div_ceil(block as u64);
         let missing = self.missing(task, file, blocks)?;
         let promise = self.promise(task, missing, true)?;
-        // What is read before anything is changed may fail.
+        // A read before any change may fail.
         let mut loaded = Vec::new();
         for part in parts(offset, bytes.len(), block).filter(|part| part.within.len() < block) {
             if !file.pages.contains_key(&part.at) {
@@ -132,7 +132,7 @@ impl Ext {
         }
     }
 
-    /// The bytes of a block of a file; what is behind its end is zero.
+    /// The bytes of a block of a file; bytes behind its end are zero.
     fn loaded(&self, task: &Task<'_>, file: &File, at: u64) -> Result<Vec<u8>, VolumeError> {
         let mut bytes = vec![0; self.media.width()];
         self.read_blocks(task, file, at, &mut bytes)?;
@@ -184,11 +184,11 @@ impl Ext {
         end: u64,
     ) -> Result<(), VolumeError> {
         self.has_logged_data.store(true, std::sync::atomic::Ordering::SeqCst);
-        let handle = self.begin(task, pages.len() + 2 * MAP_BLOCKS)?;
-        self.changing(|| {
+        let blocks = pages.len() + 2 * MAP_BLOCKS;
+        let log = |handle: &Handle<'_>| {
             let mut left = pages.into_iter().peekable();
             while let Some((first, _)) = left.peek() {
-                let places = self.places_of(&handle, file, *first, left.len() as u64)?;
+                let places = self.places_of(handle, file, *first, left.len() as u64)?;
                 for (place, (_, bytes)) in places.zip(&mut left) {
                     // The newest bytes are in the journal's blocks from here on.
                     self.pages.iter().for_each(|pages| pages.forget(place));
@@ -197,8 +197,9 @@ impl Ext {
             }
             file.stored_size = file.stored_size.max(end);
             file.inode.set_size(file.inode.size().max(end));
-            self.store_inode(&handle, file, true)
-        })
+            self.store_inode(handle, file, true)
+        };
+        self.within(task, blocks, |handle| self.changing(|| log(handle)))
     }
 
     /// The places of blocks of a file from `first` on, `count` at most, in one run: those that it has, or new ones.
@@ -224,7 +225,7 @@ impl Ext {
         Ok(place..place + count)
     }
 
-    /// Makes what is behind the end of a file zero in its last block, before the file grows.
+    /// Makes the bytes behind the end of a file zero in its last block, before the file grows.
     pub fn clear_tail(&self, task: &Task<'_>, file: &mut File) -> Result<(), VolumeError> {
         let block = self.shape.block_bytes as u64;
         let size = file.inode.size();

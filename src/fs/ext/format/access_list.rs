@@ -10,7 +10,7 @@ const STORED: [u8; 4] = 1u32.to_le_bytes();
 const SEEN: [u8; 4] = 2u32.to_le_bytes();
 /// The tags of a named user and a named group.
 const NAMED: [u16; 2] = [2, 8];
-/// What programs see where nobody is named.
+/// The number that programs see where nobody is named.
 const NOBODY: [u8; 4] = [0xFF; 4];
 
 fn is_named(tag: &[u8]) -> bool {

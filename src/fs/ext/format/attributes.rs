@@ -31,7 +31,7 @@ const PREFIXES: [(u8, &[u8]); 5] = [
 /// The number of an access control list, that of a directory's default one.
 pub const LISTS: [u8; 2] = [2, 3];
 
-/// The prefix of what the format itself keeps in attributes.
+/// The prefix of attributes that the format itself keeps.
 const SYSTEM: u8 = 7;
 
 /// An attribute as it is stored: its prefix, the name behind that, and the value.
@@ -81,7 +81,7 @@ fn hash(name: &[u8], value: &[u8], number: impl Fn(u8) -> u32) -> u32 {
     value.chunks(4).fold(name, |hash, word| hash.rotate_left(16) ^ le32(word, 0))
 }
 
-/// Reads entries from `first` on; values are counted from `base` on. Fails with what is wrong.
+/// Reads entries from `first` on; values are counted from `base` on. Fails with the fault.
 fn read_entries(bytes: &[u8], first: usize, base: usize) -> Result<Vec<Stored>, String> {
     let mut found = Vec::new();
     let mut at = first;
@@ -125,7 +125,7 @@ fn write_entries(bytes: &mut [u8], first: usize, base: usize, all: &[Stored]) {
 }
 
 /// True if the entry at `at`, whose value is counted from `base` on, has the hash of its name and value, or none. Some
-/// programs took the bytes of a name for signed. Whoever reads an attribute does not ask.
+/// programs took the bytes of a name for signed. A read of an attribute does not ask.
 fn has_sound_hash(bytes: &[u8], at: usize, base: usize, stored: &Stored) -> bool {
     let value_at = base + usize::from(le16(bytes, at + 2));
     let value = match stored.value.len() {

@@ -12,7 +12,7 @@ pub struct Way {
 }
 
 impl Way {
-    /// The way to a block of the file; `None` if it is beyond what can be named. `pointers`: numbers in a block.
+    /// The way to a block of the file; `None` if it is beyond the last that can be named. `pointers`: numbers in a block.
     pub fn to(block: u64, pointers: u64) -> Option<Way> {
         if block < DIRECT {
             return Some(Way { places: [block as u32, 0, 0, 0], levels: 0 });

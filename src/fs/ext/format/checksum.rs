@@ -1,7 +1,7 @@
 //! Checksums of structures.
 //!
 //! With `metadata_csum` every structure has a CRC-32C, begun from the volume's seed (the CRC of its UUID, or a number in
-//! the superblock) and, for what belongs to an inode, from the inode's number and generation. With `uninit_bg` alone,
+//! the superblock) and, for structures of an inode, from the inode's number and generation. With `uninit_bg` alone,
 //! group descriptors have a CRC-16.
 
 use super::bytes::le32;
@@ -16,7 +16,7 @@ pub fn crc32c_raw(seed: u32, bytes: &[u8]) -> u32 {
 /// The byte and the bit of a message of `length` bytes whose flip changes its CRC-32C by `change`; `None` if none does. No
 /// two do: the polynomial tells messages apart that differ in one or two bits.
 pub fn flipped_bit(change: u32, length: usize) -> Option<(usize, u8)> {
-    // What a flip of each bit of the byte at hand changes: the checksum is linear.
+    // The change by a flip of each bit of the byte at hand: the checksum is linear.
     let mut changes: [u32; 8] = std::array::from_fn(|bit| crc32c_raw(0, &[1 << bit]));
     for at in (0..length).rev() {
         if let Some(bit) = changes.iter().position(|one| *one == change) {
@@ -82,7 +82,7 @@ impl Checksums {
         }
     }
 
-    /// The seed of what belongs to an inode.
+    /// The seed of an inode's structures.
     pub fn inode_seed(self, inode: u32, generation: u32) -> Option<u32> {
         let seed = self.seed()?;
         Some(crc32c_raw(crc32c_raw(seed, &inode.to_le_bytes()), &generation.to_le_bytes()))

@@ -71,7 +71,7 @@ pub fn room(block_bytes: usize, has_tail: bool) -> Range<usize> {
     0..block_bytes - if has_tail { TAIL } else { 0 }
 }
 
-/// Walks the entries of a block. What is no chain ends with an error that says why.
+/// Walks the entries of a block. A block that is no chain ends with an error that says why.
 pub struct Entries<'b> {
     block: &'b [u8],
     at: usize,
@@ -116,7 +116,7 @@ impl Iterator for Entries<'_> {
 }
 
 /// The entries behind the end of a chain, of which the one at `broken` has a length that cannot be: that one by its name, and
-/// a chain that begins behind it and goes to the end of the block. Who calls asks whether they can be.
+/// a chain that begins behind it and goes to the end of the block. The caller asks whether they can be.
 pub fn behind(block: &[u8], broken: usize, has_tail: bool) -> Vec<Entry> {
     let end = room(block.len(), has_tail).end;
     let mut found = Vec::new();

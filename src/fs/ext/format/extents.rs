@@ -74,7 +74,7 @@ impl Extent {
     }
 }
 
-/// An entry of an index: the child that holds what is from `first` on.
+/// An entry of an index: the child that holds the blocks from `first` on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Child {
     pub first: u32,
@@ -126,7 +126,7 @@ impl Node {
     }
 
     /// Reads a node, at `depth` if its parent says so. Its entries are in order, and name blocks that `holds` accepts.
-    /// Fails with what is wrong.
+    /// Fails with the fault.
     pub fn read(bytes: &[u8], depth: Option<u16>, holds: impl Fn(u64, u64) -> bool) -> Result<Node, String> {
         let (magic, count, most, at) = (le16(bytes, 0), le16(bytes, 2), le16(bytes, 4), le16(bytes, 6));
         if magic != MAGIC {
@@ -174,11 +174,11 @@ impl Node {
         Ok(())
     }
 
-    /// Puts it into a node's bytes; what is behind its entries becomes zero. `has_tail`: a checksum's place is left.
+    /// Puts it into a node's bytes; bytes behind its entries become zero. `has_tail`: a checksum's place is left.
     ///
     /// # Panics
     ///
-    /// If it does not fit: whoever adds an entry looks first.
+    /// If it does not fit: the caller looks before it adds an entry.
     pub fn write(&self, bytes: &mut [u8], has_tail: bool) {
         let most = most_entries(bytes.len(), has_tail);
         assert!(self.len() <= most, "{} entries of a node of {most}", self.len());

@@ -1,4 +1,4 @@
-//! Fast commits: what a running transaction has changed so far, as a list of tags behind the records of the log. Numbers
+//! Fast commits: the changes of a running transaction so far, as a list of tags behind the records of the log. Numbers
 //! are little-endian. A tag lies in one block; the last one of a fast commit fills its block.
 //!
 //! ```text
@@ -96,7 +96,7 @@ impl Reader {
     ///
     /// # Errors
     ///
-    /// What is wrong with a tag, or the fast commit is one of another transaction.
+    /// The fault of a tag, or the fast commit is one of another transaction.
     pub fn block(&mut self, block: &[u8]) -> Result<Option<FastCommit>, String> {
         self.blocks += 1;
         let mut at = 0;
@@ -310,7 +310,7 @@ mod tests {
             let mut bytes = write(7, true, &changes, 1024);
             let bit = place.index(8 * bytes.len());
             bytes[bit / 8] ^= 1 << (bit % 8);
-            // What lies behind the checksum in the last block has no meaning.
+            // Bytes behind the checksum in the last block have no meaning.
             let found = read(7, true, &bytes, 1024);
             prop_assert!(!matches!(found, Ok(Some(found)) if found.changes != changes));
         }

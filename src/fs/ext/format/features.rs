@@ -1,4 +1,4 @@
-//! Features: three words of the superblock. What a program does not know in the second forbids a mount, in the third
+//! Features: three words of the superblock. A bit that a program does not know in the second forbids a mount, in the third
 //! forbids writing.
 
 use super::bytes::le32;
@@ -7,7 +7,7 @@ use std::fmt;
 /// The word of the superblock that a feature is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Word {
-    /// Unknown ones change nothing for who does not know them.
+    /// Unknown ones change nothing for a program that does not know them.
     Compatible,
     /// Unknown ones forbid a mount.
     Incompatible,
@@ -15,7 +15,7 @@ pub enum Word {
     ReadOnly,
 }
 
-/// What this program does with a feature.
+/// This program's treatment of a feature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Knows {
     Writing,
@@ -148,7 +148,7 @@ impl Features {
         self
     }
 
-    /// The names of those that forbid a mount here, in whatever way.
+    /// The names of those that forbid a mount here, of reads or of writes.
     pub fn unreadable(&self) -> Vec<String> {
         self.named(|word, knows| word == Incompatible && knows == Nothing)
     }

@@ -64,7 +64,7 @@ impl Descriptor {
         }
     }
 
-    /// Puts it into these bytes, with its checksum; what it has no field for stays.
+    /// Puts it into these bytes, with its checksum; bytes without a field stay.
     pub fn write(&self, bytes: &mut [u8], group: u32, checksums: Checksums) {
         for (at, place) in [(0, self.block_bitmap), (4, self.inode_bitmap), (8, self.inode_table)] {
             put32(bytes, at, place as u32);

@@ -8,7 +8,7 @@
 //! behind the most entries: zero (4), checksum (4)
 //! ```
 //!
-//! The first entry has no hash: it holds what is below the second. Blocks are those of the directory. A hash whose
+//! The first entry has no hash: it holds the names below the second. Blocks are those of the directory. A hash whose
 //! lowest bit is set goes on from the block before.
 
 use super::bytes::{le16, le32, put16, put32};
@@ -42,7 +42,7 @@ pub fn most_entries(block_bytes: usize, is_root: bool, has_tail: bool) -> usize 
     (block_bytes - first_entry(is_root)) / ENTRY - usize::from(has_tail)
 }
 
-/// What the root says beside its entries.
+/// The fields of the root beside its entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RootInfo {
     pub hash_number: u8,
@@ -50,7 +50,7 @@ pub struct RootInfo {
     pub levels: u8,
 }
 
-/// Reads what the root says. Fails with what is wrong.
+/// Reads the fields of the root. Fails with the fault.
 pub fn read_root_info(block: &[u8]) -> Result<RootInfo, String> {
     let (hash_number, length, levels, flags) = (block[28], block[29], block[30], block[31]);
     if le32(block, 24) != 0 || length != 8 || levels > MOST_LEVELS {
@@ -62,7 +62,7 @@ pub fn read_root_info(block: &[u8]) -> Result<RootInfo, String> {
     Ok(RootInfo { hash_number, levels })
 }
 
-/// Reads the entries of a node, in order. Blocks are below `blocks`. Fails with what is wrong.
+/// Reads the entries of a node, in order. Blocks are below `blocks`. Fails with the fault.
 pub fn read(block: &[u8], is_root: bool, has_tail: bool, blocks: u64) -> Result<Vec<Child>, String> {
     let first = first_entry(is_root);
     let (most, count) = (usize::from(le16(block, first)), usize::from(le16(block, first + 2)));

@@ -86,7 +86,7 @@ fn put_head(block: &mut [u8], kind: u32, transaction: u32) {
 pub struct LogSuperblock(Box<[u8]>);
 
 impl LogSuperblock {
-    /// That in these bytes, of a block of the volume, of which the log may take `blocks`. Fails with what is wrong.
+    /// That in these bytes, of a block of the volume, of which the log may take `blocks`. Fails with the fault.
     pub fn read(bytes: &[u8], blocks: u64) -> Result<LogSuperblock, String> {
         let found = LogSuperblock(bytes[..SUPERBLOCK_BYTES].into());
         let (kind, _) = head(bytes).ok_or("its magic number is missing")?;
@@ -570,7 +570,7 @@ impl Dialect {
         crc32c_raw(before, &block[COMMIT_SUM + 4..])
     }
 
-    /// True if the checksum of a commit is right. What is behind its fields is zero when it is written: if old bytes are
+    /// True if the checksum of a commit is right. Bytes behind its fields are zero when it is written: if old bytes are
     /// there, the block was torn, and its first sector alone has reached the medium. Nothing is missing then.
     pub fn is_commit(&self, block: &[u8]) -> bool {
         let mut whole = block.to_vec();

@@ -1,4 +1,4 @@
-//! What lies on the medium: the structures of ext4, with their offsets beside the code.
+//! The structures of ext4 on the medium, with their offsets beside the code.
 //!
 //! Nothing here reads or writes a device. Source of every offset: "ext4 Data Structures and Algorithms" of the kernel's
 //! documentation. Numbers are little-endian, but for those of the log (jbd2), which are big-endian.
@@ -6,7 +6,7 @@
 //! | file | structure |
 //! |---|---|
 //! | `bytes` | numbers in bytes |
-//! | `features` | the features, and what is done with unknown ones |
+//! | `features` | the features, and the treatment of unknown ones |
 //! | `checksum` | CRC-32C and CRC-16, and which structure has which |
 //! | `superblock` | the superblock |
 //! | `shape` | the places that follow from it |

@@ -6,7 +6,7 @@
 //! bits  0..32  drawn anew by each mount: two copies of a volume that were mounted apart differ
 //! ```
 //!
-//! Zero is no number: whoever made the journal, or mounted the volume, did not count.
+//! Zero is no number: the maker of the journal, or a mount of the volume, did not count.
 
 use std::cmp::Ordering;
 use std::fmt;

@@ -10,7 +10,7 @@ use super::checksum::crc32c_raw;
 const MAGIC: u32 = 0x0B10_CA04;
 const TAIL: usize = 8;
 
-/// The inodes in a block of the file. `seed`: that of its inode, if the volume has checksums. Fails with what is wrong.
+/// The inodes in a block of the file. `seed`: that of its inode, if the volume has checksums. Fails with the fault.
 pub fn read(block: &[u8], place: u64, seed: Option<u32>) -> Result<Vec<u32>, String> {
     let end = block.len() - TAIL;
     if le32(block, end) != MAGIC {

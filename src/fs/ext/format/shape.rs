@@ -64,7 +64,7 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// The shape of the volume with this superblock, on a device of so many bytes. Fails with what is wrong.
+    /// The shape of the volume with this superblock, on a device of so many bytes. Fails with the fault.
     pub fn of(superblock: &Superblock, device_bytes: u64) -> Result<Shape, String> {
         let features = superblock.features();
         if superblock.u16(56) != MAGIC {

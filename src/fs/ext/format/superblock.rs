@@ -39,7 +39,7 @@ pub const JOURNAL: u32 = 8;
 const JOURNAL_UUID: usize = 208;
 /// The field of the journal's inode.
 pub const JOURNAL_INODE: usize = 224;
-/// The end of what the format reserves: neither the kernel nor e2fsprogs looks at it, and both leave it as it is.
+/// The end of the bytes that the format reserves: neither the kernel nor e2fsprogs looks at it, and both leave it as it is.
 const MOUNT_NUMBER: usize = 996;
 const LAST_MEMORY: usize = 1004;
 
@@ -51,7 +51,7 @@ pub mod state {
     pub const ERRORS: u16 = 2;
 }
 
-/// What a mount does when it finds damage.
+/// The treatment of damage that a mount finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnErrors {
     /// It goes on.
@@ -104,14 +104,14 @@ impl Superblock {
     }
 
     /// Names the memory in which the journal is while the volume is mounted, or the log in the volume's own inode. e2fsck looks
-    /// for a device if there is a UUID, whatever the inode is.
+    /// for a device if there is a UUID, with any inode.
     pub fn name_memory(&mut self, name: Option<[u8; 16]>) {
         self.set32(JOURNAL_INODE, if name.is_some() { 0 } else { JOURNAL });
         self.set_bytes(JOURNAL_UUID, &name.unwrap_or_default());
         name.iter().for_each(|name| self.set_bytes(LAST_MEMORY, name));
     }
 
-    /// The UUID of the memory that it names as the journal, if it does, whatever its checksum is: two places say so.
+    /// The UUID of the memory that it names as the journal, if it does, with any checksum: two places say so.
     pub fn named_memory(&self) -> Option<[u8; 16]> {
         let name = self.journal_uuid();
         (self.u32(JOURNAL_INODE) == 0 && name != [0; 16] && name == self.last_memory()).then_some(name)
@@ -187,7 +187,7 @@ impl Superblock {
         self.u16(58)
     }
 
-    /// What a mount does when it finds damage. (3 is a panic of the machine, which no program causes.)
+    /// The treatment of damage that a mount finds. (3 is a panic of the machine, which no program causes.)
     pub fn on_errors(&self) -> OnErrors {
         if [2, 3].contains(&self.u16(60)) { OnErrors::ReadOnly } else { OnErrors::Continue }
     }

@@ -17,7 +17,7 @@ use crate::task::Task;
 use std::sync::PoisonError;
 use std::time::Duration;
 
-/// The clock of a simulated task goes on by so many nanoseconds between two looks at what it waits for.
+/// The clock of a simulated task goes on by so many nanoseconds between two looks at the state that it waits for.
 const LOOK_NS: u64 = 100;
 
 /// A value on lines of its own, so that threads which change it do not slow down those that use its neighbours. Two lines:

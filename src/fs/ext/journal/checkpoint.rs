@@ -1,4 +1,4 @@
-//! Checkpoints: what committed transactions have changed is written home, and the log lets them go.
+//! Checkpoints: blocks that committed transactions have changed are written home, and the log lets them go.
 //!
 //! They are [rounds](super::rounds) beside commits: a commit waits for one only if the log has no room. A block that is
 //! changed again by a later transaction is that one's: it goes home with it, and the older copy may go. A block that is
@@ -15,13 +15,13 @@ use crate::task::Task;
 use std::collections::BTreeMap;
 
 impl LoggedJournal {
-    /// Waits until what committed transactions have freed can be used: not before a checkpoint under way has ended.
+    /// Waits until blocks that committed transactions have freed can be used: not before a checkpoint under way has ended.
     pub(super) fn wait_for_freed(&self, task: &Task<'_>) -> Result<(), VolumeError> {
         let waits = !locked(&self.home).freed_late.is_empty();
         if waits { self.finish_with(task, || None) } else { Ok(()) }
     }
 
-    /// Writes what the transactions up to `last` have changed home, and nothing since.
+    /// Writes the blocks that transactions up to `last` have changed home, without later changes.
     pub(super) fn write_home(&self, task: &Task<'_>, last: TransactionId) -> Result<(), VolumeError> {
         let is_due = || locked(&self.home).waiting.values().any(|entry| !entry.id.is_after(last));
         while is_due() {

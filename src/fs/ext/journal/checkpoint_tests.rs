@@ -95,7 +95,7 @@ impl Abilities for Calling {
     }
 }
 
-/// A journal, its volume's device, and what the device calls at its next write.
+/// A journal, its volume's device, and the call of the device at its next write.
 struct World {
     journal: Arc<LoggedJournal>,
     media: Arc<Media>,
@@ -132,7 +132,9 @@ impl World {
 
 fn set(journal: &LoggedJournal, block: u64, byte: u8) {
     let task = Task::at(Time::ZERO);
-    journal.begin(&task, 1).unwrap().set(block, Content::Metadata, &[byte; BLOCK]);
+    let handle = journal.begin(&task, 1).unwrap();
+    handle.set(block, Content::Metadata, &[byte; BLOCK]);
+    handle.end();
 }
 
 fn commit(journal: &LoggedJournal) {
@@ -174,10 +176,10 @@ fn a_block_that_is_freed_while_it_goes_home_is_not_used_before_it_is_there() {
         let handle = inside.begin(&task, 1).unwrap();
         handle.free(12..13, true);
         handle.free(20..22, true);
-        drop(handle);
+        handle.end();
         assert_eq!(inside.common().withheld_blocks(), 3);
         commit(&inside);
-        // What is not on its way can be used from now on. Who used block 12 now would lose what it writes there.
+        // Blocks that are not on their way can be used from now on. A write to block 12 now would be lost.
         assert!(inside.common().withheld(0..64).into_iter().eq([12].map(|block| block..block + 1)));
     }));
     checkpoint(journal);
@@ -209,6 +211,7 @@ fn a_checkpoint_has_as_many_blocks_under_way_as_its_batch() {
             for block in (0..20).chain((22..62).step_by(2)) {
                 handle.set(block, Content::Data, &vec![byte; width]);
             }
+            handle.end();
         };
         set_all(1);
         commit(journal);
@@ -220,7 +223,7 @@ fn a_checkpoint_has_as_many_blocks_under_way_as_its_batch() {
     }
 }
 
-/// Each of the threads of a simulated checkpoint has a clock: a call does not wait for what it does not need.
+/// Each of the threads of a simulated checkpoint has a clock: a call does not wait for a checkpoint that it does not need.
 #[test]
 fn a_simulated_checkpoint_takes_no_time_of_the_call_that_looks() {
     let world = World::of_width(STAMP_BYTES);
@@ -231,7 +234,7 @@ fn a_simulated_checkpoint_takes_no_time_of_the_call_that_looks() {
     for block in 0..40 {
         handle.set(block, Content::Data, &[1; STAMP_BYTES]);
     }
-    drop(handle);
+    handle.end();
     journal.commit(&task, journal.running()).unwrap();
     let committed = task.now();
     journal.checkpoint(&task).unwrap();

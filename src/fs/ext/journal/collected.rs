@@ -1,4 +1,4 @@
-//! A journal that stores nothing: changes stay in memory, and whoever has made them asks for the blocks. A replay makes its
+//! A journal that stores nothing: changes stay in memory, and the caller asks for the blocks. A replay makes its
 //! changes in it, before any of them is written.
 
 use super::common::{Common, Counts, locked};
@@ -92,5 +92,7 @@ impl Journal for CollectedJournal {
         locked(&self.changed).retain(|block| !range.contains(block));
     }
 
-    fn leaves(&self, _: &mut Handle<'_>) {}
+    fn ends(&self, _: &mut Handle<'_>) {}
+
+    fn abandons(&self, _: &mut Handle<'_>) {}
 }

@@ -1,6 +1,6 @@
-//! A thread of its own that commits, as jbd2 has one: who needs a commit asks for it, and sleeps until it is durable.
+//! A thread of its own that commits, as jbd2 has one: a task that needs a commit asks for it, and sleeps until it is durable.
 //!
-//! Without it, who needs a commit does it. The thread is lent by a front end ([`Journal::watch`]); while none is lent, who
+//! Without it, the task that needs a commit does it. The thread is lent by a front end ([`Journal::watch`]); while none is lent, the task that
 //! needs a commit does it too. In a simulated run the commit is done in the task that asks, and each of the two hand-overs
 //! costs a wake-up ([`Step::ThreadWoken`]).
 //!
@@ -21,7 +21,7 @@ pub(super) struct CommitThread {
     state: Mutex<State>,
     /// Wakes the thread.
     asked: Condvar,
-    /// Wakes those who wait for it.
+    /// Wakes the tasks that wait for it.
     served: Condvar,
 }
 
@@ -73,7 +73,7 @@ impl CommitThread {
         true
     }
 
-    /// Lends a thread, which commits what is asked for with `commit`. True if it is to be lent again at once.
+    /// Lends a thread, which makes the commits that are asked for with `commit`. True if it is to be lent again at once.
     pub(super) fn serve(&self, task: &Task<'_>, commit: impl Fn(TransactionId)) -> bool {
         if !self.is_on || task.is_simulated() {
             return false;

@@ -1,10 +1,10 @@
 //! The state that every journal keeps: blocks that were freed and may not be used yet, counts, and why nothing is changed any more.
 
+use super::withheld::Withheld;
 use crate::fs::ext::blocks::Blocks;
 use crate::fs::ext::media::Media;
 use crate::fs::volume::{Timestamp, VolumeError};
 use crate::time::Time;
-use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,7 +21,7 @@ pub struct Counts {
 }
 
 pub(super) fn locked<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Between two changes of what is behind these locks nothing can panic.
+    // Between two changes of the state behind these locks nothing can panic.
     lock.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -29,8 +29,8 @@ pub(super) fn locked<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
 pub struct Common {
     pub(super) media: Arc<Media>,
     pub(super) blocks: Arc<Blocks>,
-    /// Blocks that were freed, and may not be used before the transaction that freed them is committed: first and end.
-    withheld: Mutex<BTreeMap<u64, u64>>,
+    /// Blocks that were freed, and may not be used before the transaction that freed them is committed.
+    withheld: Mutex<Withheld>,
     /// Nothing is changed or committed any more, for a reason. The flag alone is looked at where nothing has failed.
     is_aborted: AtomicBool,
     aborted: Mutex<Option<String>>,
@@ -57,16 +57,7 @@ impl Common {
 
     /// Keeps blocks from being used. A replay keeps some twice: those that files get, and lose again. They are one range then.
     pub fn withhold(&self, range: Range<u64>) {
-        let mut withheld = locked(&self.withheld);
-        let Range { mut start, mut end } = range;
-        while let Some((first, last)) = withheld.range(..end).next_back().map(|(first, last)| (*first, *last)) {
-            if last <= start {
-                break;
-            }
-            withheld.remove(&first);
-            (start, end) = (start.min(first), end.max(last));
-        }
-        withheld.insert(start, end);
+        locked(&self.withheld).add(range);
     }
 
     /// Lets blocks be used again that were kept from it.
@@ -77,21 +68,18 @@ impl Common {
     pub(super) fn unhold_all(&self, starts: impl IntoIterator<Item = u64>) {
         let mut withheld = locked(&self.withheld);
         for start in starts {
-            withheld.remove(&start);
+            withheld.remove(start);
         }
     }
 
     /// The parts of a range of blocks that may not be used yet.
     pub fn withheld(&self, range: Range<u64>) -> Vec<Range<u64>> {
-        let withheld = locked(&self.withheld);
-        let before = withheld.range(..range.start).next_back().filter(|(_, end)| **end > range.start);
-        let all = before.into_iter().chain(withheld.range(range.start..range.end));
-        all.map(|(first, end)| *first.max(&range.start)..*end.min(&range.end)).collect()
+        locked(&self.withheld).within(range)
     }
 
     /// The number of blocks that were freed and may not be used yet.
     pub fn withheld_blocks(&self) -> u64 {
-        locked(&self.withheld).iter().map(|(first, end)| end - first).sum()
+        locked(&self.withheld).blocks()
     }
 
     /// Nothing more is changed or committed, for this reason.

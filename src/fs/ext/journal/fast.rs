@@ -1,9 +1,9 @@
-//! Fast commits: what the running transaction has changed so far is made durable in a few tags instead of copies of blocks.
+//! Fast commits: the changes of the running transaction so far are made durable in a few tags instead of copies of blocks.
 //!
 //! A fast commit goes through the gate `commit`, so that the transaction before is durable, and closes the running
-//! transaction while it looks at what has changed, as a full commit does: it has all changes of the handles that have ended,
+//! transaction while it looks at the changes, as a full commit does: it has all changes of the handles that have ended,
 //! and none of one that is open. New handles begin while it is written. No block that the transaction has freed is used again
-//! before its full commit. Several syncs share a fast commit: who comes to the gate and finds its file durable is done.
+//! before its full commit. Several syncs share a fast commit: a task that comes to the gate and finds its file durable is done.
 
 use super::common::locked;
 use super::reasons::Reason;
@@ -17,7 +17,7 @@ use crate::task::Task;
 const ROUNDS: usize = 3;
 
 impl LoggedJournal {
-    /// Makes what a transaction has changed of a file durable by a fast commit, unless it is. False if that takes a full
+    /// Makes a transaction's changes of a file durable by a fast commit, unless they are. False if that takes a full
     /// commit, which is counted.
     pub(super) fn try_fast(
         &self,
@@ -36,7 +36,7 @@ impl LoggedJournal {
         let stored = self.store_fast(task, area, id, &mut committed, read_tags);
         let stored = stored.inspect_err(|error| self.common.abort(&format!("a fast commit failed: {error}")))?;
         if let Err(reason) = stored {
-            // What was taken out of the tracker is in none.
+            // The changes that were taken out of the tracker are in none.
             tracker.exclude(reason);
             locked(&self.fast_counts).falls_back(reason);
         }

@@ -7,7 +7,8 @@ use crate::task::{ReadGuard, Task};
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
 
-/// A part of the running transaction: changes that are committed together. It ends when it is dropped.
+/// A part of the running transaction: changes that are committed together. Its task [ends](Handle::end) it, also
+/// where its changes have failed. Only a panic drops one that has not ended, which the journal then [abandons](Journal::abandons).
 pub struct Handle<'j> {
     journal: &'j dyn Journal,
     /// The task that has begun it.
@@ -21,9 +22,10 @@ pub struct Handle<'j> {
     is_tracked: Cell<bool>,
     /// The transaction cannot be closed before it has left.
     pub(super) inside: Inside<'j>,
+    has_ended: bool,
 }
 
-/// What keeps the transaction of a handle open.
+/// The hold of a handle on its transaction, which stays open.
 pub(super) enum Inside<'j> {
     /// A gate.
     Gate(#[expect(dead_code, reason = "it is dropped")] ReadGuard<'j, ()>),
@@ -50,15 +52,16 @@ impl<'j> Handle<'j> {
         promised: usize,
         inside: Inside<'j>,
     ) -> Handle<'j> {
-        Handle { journal, task, id, promised, done: RefCell::default(), is_tracked: Cell::new(false), inside }
+        let (done, is_tracked) = (RefCell::default(), Cell::new(false));
+        Handle { journal, task, id, promised, done, is_tracked, inside, has_ended: false }
     }
 
-    /// The tracker of what the transaction changes, if fast commits are written.
+    /// The tracker of the transaction's changes, if fast commits are written.
     pub fn tracker(&self) -> Option<&Tracker> {
         self.journal.tracker()
     }
 
-    /// Tells the tracker what it has to know of this handle, beside inodes, which tell themselves when they are stored. A
+    /// Tells the tracker the changes of this handle, beside inodes, which tell themselves when they are stored. A
     /// handle that says nothing excludes its transaction from fast commits.
     pub fn tracked(&self, tell: impl FnOnce(&Tracker)) {
         if let Some(tracker) = self.tracker() {
@@ -78,7 +81,7 @@ impl<'j> Handle<'j> {
         self.journal.common().blocks.change(block, change)
     }
 
-    /// A block is new: whatever it was, these are its bytes.
+    /// A block is new: these are its bytes, and the older ones do not count.
     pub fn set(&self, block: u64, content: Content, bytes: &[u8]) {
         self.journal.joins(self, block, content);
         self.journal.common().blocks.set(block, bytes);
@@ -91,6 +94,12 @@ impl<'j> Handle<'j> {
         self.journal.common().withhold(range);
     }
 
+    /// Ends it: hands its changes to the journal, which stores them now or when the transaction is committed.
+    pub fn end(mut self) {
+        self.has_ended = true;
+        self.journal.ends(&mut self);
+    }
+
     /// Blocks that this handle may still change.
     pub fn promised(&self) -> usize {
         self.promised
@@ -99,7 +108,9 @@ impl<'j> Handle<'j> {
 
 impl Drop for Handle<'_> {
     fn drop(&mut self) {
-        let journal = self.journal;
-        journal.leaves(self);
+        if !self.has_ended {
+            debug_assert!(std::thread::panicking(), "a handle of {:?} is dropped, and has not ended", self.id);
+            self.journal.abandons(self);
+        }
     }
 }

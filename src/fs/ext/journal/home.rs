@@ -1,4 +1,4 @@
-//! Committed blocks that are not home yet: the list between commits and checkpoints, and what a round takes of it.
+//! Committed blocks that are not home yet: the list between commits and checkpoints, and the part of it that a round takes.
 
 use super::{Logged, Transaction, TransactionId};
 use crate::fs::ext::blocks::Bytes;

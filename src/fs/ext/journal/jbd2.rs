@@ -6,12 +6,12 @@
 //! ```
 //!
 //! The records of a transaction lie one behind the other and go round at the end. Before the commit record there is a flush,
-//! and behind it another: the first makes durable what the transaction relies on, copies and the bytes of files; the
+//! and behind it another: the first makes durable all that the transaction relies on, copies and the bytes of files; the
 //! second the commit. If the log has a device of its own, the first is a flush of both devices, and the second of the
 //! log's.
 //!
 //! Fast commits lie in the last blocks of the log, from the beginning of their area on, and are replayed behind the records.
-//! A flush before each makes durable what it relies on, and one behind it the fast commit.
+//! A flush before each makes durable all that it relies on, and one behind it the fast commit.
 
 use super::room::Room;
 use super::{FREED_FOR_ONE, FastArea, Log, LogPlace, Transaction, TransactionId};
@@ -79,7 +79,7 @@ impl Jbd2 {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The blocks of two transactions together for which an empty log has room in any case, whatever the second has freed.
+    /// The blocks of two transactions together for which an empty log has room in any case, however much the second has freed.
     pub(super) fn room_for_two(&self) -> u32 {
         let all = self.room().capacity;
         let block = self.block_bytes();
@@ -89,7 +89,7 @@ impl Jbd2 {
         all.saturating_sub(descriptors + revokes + 2)
     }
 
-    /// Has it begin, on the medium, at its head with transaction `id`, which is stored next: what it had before is home, and is
+    /// Has it begin, on the medium, at its head with transaction `id`, which is stored next: the transactions before are home, and are
     /// written over.
     pub fn begin_anew(&self, task: &Task<'_>, id: TransactionId) -> Result<(), VolumeError> {
         let head = self.state().head;
@@ -120,12 +120,12 @@ impl Jbd2 {
         self.place.media.block_bytes()
     }
 
-    /// Writes records from block `at` of the log on, round their end, and answers what follows.
+    /// Writes records from block `at` of the log on, round their end, and answers the next block.
     fn write(&self, task: &Task<'_>, at: u32, bytes: &[u8]) -> Result<u32, VolumeError> {
         self.write_within(task, self.first..self.end, at, bytes)
     }
 
-    /// Writes blocks of a part of the log from `at` on, round its end, and answers what follows.
+    /// Writes blocks of a part of the log from `at` on, round its end, and answers the next block.
     fn write_within(&self, task: &Task<'_>, part: Range<u32>, at: u32, bytes: &[u8]) -> Result<u32, VolumeError> {
         let block = self.block_bytes();
         let (mut at, mut rest) = (at, bytes);
@@ -216,7 +216,7 @@ impl FastArea for Jbd2 {
             (state.head, state.is_open)
         };
         if !is_open {
-            // An empty log is not looked at, nor is what lies behind it.
+            // An empty log is not looked at, nor are the blocks behind it.
             self.write_superblock(task, head, id)?;
             self.state().is_open = true;
         }
@@ -290,7 +290,7 @@ impl Log for Jbd2 {
             }
         };
         self.write_superblock(task, start, sequence)?;
-        // What is written over their blocks must not be there before the superblock that says the log begins behind them.
+        // New bytes of their blocks must not be there before the superblock that says the log begins behind them.
         self.place.media.flush(task)?;
         let mut state = self.state();
         state.used -= state.stored.drain(..gone).map(|stored| stored.blocks).sum::<u32>();

@@ -4,18 +4,19 @@
 //! changes of all handles of a transaction durable together, and writes them home later. There are three:
 //!
 //! - [`LoggedJournal`] collects the changes of the running transaction and hands them to a [`Log`], which stores whole
-//!   transactions: `jbd2`, in the volume itself or on a device of its own, or `retained`, which writes nothing and has a
+//!   transactions: `jbd2`, in the volume itself or on a device of its own, or `vm_aware`, which writes nothing and has a
 //!   monitor keep the memory of committed blocks. Another kind of log replaces [`Log`] alone.
 //! - [`CollectedJournal`] keeps changes in memory alone, for a replay.
 //! - [`NvmJournal`] copies each changed block into partitioned non-volatile memory when its handle ends, without a lock.
 //!
 //! | file | content |
 //! |---|---|
-//! | `mod` | the seam: transactions, handles, what a journal does |
+//! | `mod` | the seam: transactions, handles, the calls of a journal |
 //! | `handle` | changes that belong together |
-//! | `common` | what both journals keep: blocks that were freed, counts, why nothing is changed any more |
+//! | `common` | the state of all journals: blocks that were freed, counts, why nothing is changed any more |
+//! | `withheld` | blocks that were freed |
 //! | `transactions` | the running transaction, and commits to a log |
-//! | `tracker` | what the running transaction has changed, for fast commits |
+//! | `tracker` | the changes of the running transaction, for fast commits |
 //! | `reasons` | why a sync takes a full commit where fast ones are written |
 //! | `fast` | fast commits of the running transaction |
 //! | `collected` | a journal that stores nothing |
@@ -24,7 +25,7 @@
 //! | `checkpoint` | committed blocks of a log go home, beside commits |
 //! | `home` | the list of committed blocks that are not home yet |
 //! | `jbd2` | a log in jbd2's format, in blocks of a device |
-//! | `retained` | a log in memory that a monitor keeps |
+//! | `vm_aware` | VM-aware journaling: a log in memory that a monitor keeps |
 //! | `room` | the room of a log, and when a checkpoint is due |
 //! | `place` | which blocks of which device |
 //! | `atomic` | the atomics, or a model checker's |
@@ -44,11 +45,12 @@ mod jbd2;
 mod nvm;
 mod place;
 mod reasons;
-mod retained;
 mod room;
 mod rounds;
 mod tracker;
 mod transactions;
+mod vm_aware;
+mod withheld;
 
 pub use collected::{Changed, CollectedJournal};
 pub use common::Counts;
@@ -57,9 +59,9 @@ pub use jbd2::Jbd2;
 pub use nvm::{FoundRegion, Hash, NvmJournal, NvmOptions, RegionShape, RegionSuperblock, Scheme, Slots};
 pub use place::LogPlace;
 pub use reasons::Reason;
-pub use retained::RetainedLog;
 pub use tracker::{Pending, TrackedFile, Tracker};
 pub use transactions::LoggedJournal;
+pub use vm_aware::VmAwareLog;
 
 use super::blocks::Bytes;
 use super::format::fast_commit::Change;
@@ -131,7 +133,7 @@ pub trait Log: Send + Sync {
     /// `at_ns`: the time on the wall clock. A log that moves to another place puts the superblock that says so into it.
     fn store(&self, task: &Task<'_>, transaction: &mut Transaction, at_ns: i64) -> Result<(), VolumeError>;
 
-    /// True if it has to move to another place with the next transaction, which is to come soon, whatever it changes.
+    /// True if it has to move to another place with the next transaction, which is to come soon, also without changes.
     fn wants_to_move(&self) -> bool {
         false
     }
@@ -146,7 +148,7 @@ pub trait Log: Send + Sync {
         Ok(())
     }
 
-    /// What the transactions before `next` have changed is home, and durable there: lets them go. `is_closed`: they are all,
+    /// The blocks that transactions before `next` have changed are home, and durable there: lets them go. `is_closed`: they are all,
     /// and none follows in this mount. Others may be stored at the same time.
     fn let_go(&self, task: &Task<'_>, next: TransactionId, is_closed: bool) -> Result<(), VolumeError>;
 
@@ -173,7 +175,7 @@ pub trait FastArea: Send + Sync {
     /// True if something that was written to the volume's device may be lost yet.
     fn is_unsettled(&self) -> bool;
 
-    /// Makes what was written to the volume's device durable, unless it is. A fast commit that is stored next need not wait for
+    /// Makes earlier writes to the volume's device durable, unless they are. A fast commit that is stored next need not wait for
     /// that.
     fn settle(&self, task: &Task<'_>) -> Result<(), VolumeError>;
 
@@ -189,7 +191,7 @@ pub trait FastArea: Send + Sync {
 /// The changes of a fast commit, or the reason why none can have them.
 pub type FastTags = Result<Vec<Change>, Reason>;
 
-/// Says what has changed in the tags of fast commits, from the blocks of metadata. No handle is open meanwhile, and it begins
+/// Puts changes into the tags of fast commits, from the blocks of metadata. No handle is open meanwhile, and it begins
 /// none.
 pub type ReadTags<'t> = &'t dyn Fn(&Task<'_>, &Pending) -> Result<FastTags, VolumeError>;
 
@@ -215,18 +217,18 @@ pub trait Journal: Send + Sync {
     /// Makes a transaction durable, unless it is. The task has no handle.
     fn commit(&self, task: &Task<'_>, id: TransactionId) -> Result<(), VolumeError>;
 
-    /// Makes what transaction `id` has changed of a file, or of the names in a directory, durable by a fast commit, unless it
-    /// is. False if that takes a full commit. The task has no handle.
+    /// Makes the changes of transaction `id` to a file, or to the names in a directory, durable by a fast commit, unless they
+    /// are. False if that takes a full commit. The task has no handle.
     fn commit_fast(&self, _: &Task<'_>, _id: TransactionId, _inode: u32, _: ReadTags<'_>) -> Result<bool, VolumeError> {
         Ok(false)
     }
 
-    /// The tracker of what the running transaction changes, if fast commits are written.
+    /// The tracker of the running transaction's changes, if fast commits are written.
     fn tracker(&self) -> Option<&Tracker> {
         None
     }
 
-    /// Commits the running transaction, and waits until what it has freed can be used. The task has no handle.
+    /// Commits the running transaction, and waits until the blocks that it has freed can be used. The task has no handle.
     fn commit_freed(&self, task: &Task<'_>) -> Result<(), VolumeError>;
 
     /// True if a checkpoint is due, which nobody does yet.
@@ -235,7 +237,7 @@ pub trait Journal: Send + Sync {
     /// Does a part of the checkpoint that is due, beside commits. Nothing, if others are at it.
     fn checkpoint(&self, task: &Task<'_>) -> Result<(), VolumeError>;
 
-    /// Watches for a while how far the changes of handles are stored, for those who commit. True if a thread is to be lent
+    /// Watches for a while how far the changes of handles are stored, for tasks that commit. True if a thread is to be lent
     /// to it again at once.
     fn watch(&self, _: &Task<'_>) -> bool {
         false
@@ -246,7 +248,7 @@ pub trait Journal: Send + Sync {
         1
     }
 
-    /// Commits what has changed, writes all of it home, and closes the journal. Nobody begins a handle any more.
+    /// Commits the running transaction, writes all changes home, and closes the journal. Nobody begins a handle any more.
     fn end(&self, task: &Task<'_>) -> Result<(), VolumeError>;
 
     /// The volume's superblock says that nothing is in the journal.
@@ -277,7 +279,10 @@ pub trait Journal: Send + Sync {
     fn frees(&self, handle: &Handle<'_>, range: Range<u64>, is_logged: bool);
 
     /// A handle ends: it changes nothing more.
-    fn leaves(&self, handle: &mut Handle<'_>);
+    fn ends(&self, handle: &mut Handle<'_>);
+
+    /// A handle is dropped in the middle of its changes, since its thread panics.
+    fn abandons(&self, handle: &mut Handle<'_>);
 }
 
 #[cfg(test)]

@@ -27,7 +27,7 @@ impl Room {
     /// The last of the oldest transactions that should go home now, of those that are `stored` with so many blocks each,
     /// `used` in all.
     ///
-    /// A checkpoint is due when the log is half full, and lets an eighth of it go: blocks that change often are in what is
+    /// A checkpoint is due when the log is half full, and lets an eighth of it go: blocks that change often are in the part that is
     /// left, and need not go home. So is one that a commit of so many blocks is `waiting` for, if there is no room for it.
     pub(super) fn due(
         self,

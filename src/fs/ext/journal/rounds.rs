@@ -1,12 +1,12 @@
 //! Rounds: a checkpoint that several threads work on, each with a clock of its own.
 //!
 //! A *round* has a goal: the committed transactions that it writes home. The goal is divided into parts. A checkpoint thread
-//! takes a part, writes it home piece by piece, and takes the next. Who ends the last part ends the round: it makes all
+//! takes a part, writes it home piece by piece, and takes the next. The thread that ends the last part ends the round: it makes all
 //! parts durable and frees their room in the journal.
 //!
-//! A checkpoint thread is a place for whoever lends a thread: a thread of a front end, or a call that needs room. In a
+//! A checkpoint thread is a place for a lent thread: a thread of a front end, or a call that needs room. In a
 //! simulated run each place has a clock. It works while its clock is behind that of the call that looks, and a call waits
-//! for a round only if it needs what the round frees.
+//! for a round only if it needs the blocks that the round frees.
 
 use super::atomic::{AtomicBool, AtomicU64, AtomicUsize, Mutex, locked, relax_longer};
 use crate::fs::volume::VolumeError;

@@ -23,7 +23,7 @@ const NAME_BYTES: usize = 12;
 /// The changes of the running transaction.
 pub struct Tracker {
     state: Mutex<State>,
-    /// Bytes that the fast commits of a transaction may take: what is more is not kept.
+    /// Bytes that the fast commits of a transaction may take: more tags are not kept.
     most_bytes: usize,
 }
 
@@ -229,7 +229,7 @@ impl Tracker {
         state.excluded.is_none() && changed.is_none_or(|number| *number <= state.durable)
     }
 
-    /// Takes what has changed since the last fast commit, and the number of its last change; or the reason why the
+    /// Takes the changes since the last fast commit, and the number of its last change; or the reason why the
     /// transaction is committed in full. Nobody changes anything meanwhile.
     pub(super) fn take(&self) -> Result<(Pending, u64), Reason> {
         let mut state = locked(&self.state);

@@ -1,7 +1,7 @@
 //! The running transaction, and commits.
 //!
-//! A handle is a reader of the gate `transaction`; who closes the running transaction goes through it alone, takes what
-//! has changed, and leaves it before anything is written. Commits go through the gate `commit` one after the other; who
+//! A handle is a reader of the gate `transaction`; the task that closes the running transaction goes through it alone, takes the
+//! changes, and leaves it before anything is written. Commits go through the gate `commit` one after the other; a task that
 //! comes for a transaction that somebody else has committed meanwhile is done.
 
 use super::commit_thread::CommitThread;
@@ -309,11 +309,15 @@ impl Journal for LoggedJournal {
         }
     }
 
-    fn leaves(&self, handle: &mut Handle<'_>) {
+    fn ends(&self, handle: &mut Handle<'_>) {
         if let Some(tracker) = self.tracker.as_ref().filter(|_| !handle.is_tracked()) {
             tracker.exclude(Reason::Other);
         }
         locked(&self.running).promised -= handle.promised();
         handle.task.spend(Step::LineShared, 2);
+    }
+
+    fn abandons(&self, handle: &mut Handle<'_>) {
+        self.ends(handle);
     }
 }

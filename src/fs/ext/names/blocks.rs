@@ -14,7 +14,7 @@ use crate::task::Task;
 /// The place of `..` in a directory's first block: behind `.`.
 pub const PARENT: usize = 12;
 
-/// What a block of a directory is.
+/// The kind of a block of a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockKind {
     /// Names.

@@ -1,8 +1,12 @@
 //! The files of a call, behind their gates.
 
 use crate::fs::ext::Ext;
+use crate::fs::ext::files::node::number_of;
 use crate::fs::ext::files::node::{File, Node, inode_of};
-use crate::fs::volume::{Attributes, InodeNumber, Locked, VolumeError};
+use crate::fs::ext::format::features::DIR_NLINK;
+use crate::fs::ext::format::shape::ROOT;
+use crate::fs::nodes::names::{Entry, Parents, Store};
+use crate::fs::volume::{Attributes, FileKind, InodeNumber, LONGEST_TARGET, Locked, MOST_LINKS, Name, VolumeError};
 use crate::task::{Task, WriteGuard};
 use std::sync::Arc;
 
@@ -58,6 +62,7 @@ impl<'g> Gates<'g> {
 }
 
 /// The files that a rule may look at.
+#[derive(Clone, Copy)]
 pub struct Seen<'s, 'g> {
     pub ext: &'s Ext,
     pub task: &'s Task<'s>,
@@ -91,5 +96,87 @@ impl Locked for Seen<'_, '_> {
 
     fn extended_attribute(&mut self, inode: InodeNumber, name: &[u8]) -> Result<Option<Vec<u8>>, VolumeError> {
         self.with(inode, |file| self.ext.attribute_of(self.task, file, name))
+    }
+}
+
+/// The tree of directories as it is in the table, for a task that is behind none of their gates.
+pub struct Unguarded<'s> {
+    pub ext: &'s Ext,
+    pub task: &'s Task<'s>,
+}
+
+impl Parents for Unguarded<'_> {
+    fn parent(&mut self, directory: InodeNumber) -> Result<InodeNumber, VolumeError> {
+        let number = inode_of(directory)?;
+        if number == ROOT {
+            return Ok(directory);
+        }
+        let file = File::new(number, self.ext.read_inode(self.task, number)?);
+        file.check_directory()?;
+        self.ext.parent_of(self.task, &file).map(number_of)
+    }
+
+    fn most_inodes(&self) -> u64 {
+        self.ext.shape.inodes.into()
+    }
+}
+
+/// The names that a call has looked up before it went through the gates of their files, for the rules of names.
+pub struct LookedUp<'s, 'g> {
+    pub seen: Seen<'s, 'g>,
+    /// Its names, each with the inode that has it.
+    pub names: &'s [(Name<'s>, Option<u32>)],
+    /// Its directories that lie within another file of the call, each with that file.
+    pub within: &'s [(InodeNumber, InodeNumber)],
+}
+
+impl LookedUp<'_, '_> {
+    fn inode_named(&self, name: Name) -> Option<InodeNumber> {
+        let found = self.names.iter().find(|(looked_up, _)| *looked_up == name);
+        found.expect("the name was looked up").1.map(number_of)
+    }
+}
+
+impl Parents for LookedUp<'_, '_> {
+    fn parent(&mut self, directory: InodeNumber) -> Result<InodeNumber, VolumeError> {
+        Unguarded { ext: self.seen.ext, task: self.seen.task }.parent(directory)
+    }
+
+    fn most_inodes(&self) -> u64 {
+        self.seen.ext.shape.inodes.into()
+    }
+
+    fn is_within(&mut self, directory: InodeNumber, other: InodeNumber) -> Result<bool, VolumeError> {
+        Ok(self.within.contains(&(directory, other)))
+    }
+}
+
+impl Store for LookedUp<'_, '_> {
+    fn entry(&mut self, name: Name) -> Result<Option<Entry>, VolumeError> {
+        let Some(inode) = self.inode_named(name) else { return Ok(None) };
+        Ok(Some(Entry { inode, kind: self.file(inode)?.0 }))
+    }
+
+    fn is_taken(&mut self, name: Name) -> Result<bool, VolumeError> {
+        Ok(self.inode_named(name).is_some())
+    }
+
+    fn file(&mut self, inode: InodeNumber) -> Result<(FileKind, u32), VolumeError> {
+        self.seen.with(inode, |file| Ok((file.kind(), file.inode.links().into())))
+    }
+
+    fn is_empty(&mut self, directory: InodeNumber) -> Result<bool, VolumeError> {
+        let Seen { ext, task, gates } = self.seen;
+        let number = inode_of(directory)?;
+        // A directory whose gate the call cannot enter is above one of its directories.
+        Ok(gates.has(number) && ext.is_empty_directory(task, gates.get(number))?)
+    }
+
+    fn most_directory_links(&self) -> Option<u32> {
+        (!self.seen.ext.shape.features.has(DIR_NLINK)).then_some(MOST_LINKS)
+    }
+
+    fn longest_target(&self) -> usize {
+        LONGEST_TARGET.min(self.seen.ext.shape.block_bytes - 1)
     }
 }

@@ -33,7 +33,7 @@ impl Way {
 }
 
 impl Ext {
-    /// What the root of a directory's index says, and the hash of its names.
+    /// The fields of the root of a directory's index, and the hash of its names.
     pub fn index_root(&self, file: &File, root: &DirectoryBlock) -> Result<(RootInfo, HashKind), VolumeError> {
         let what = || format!("the index of {}", Ext::directory_name(file.number));
         let info = index::read_root_info(&root.bytes).map_err(|why| damaged(what(), why))?;

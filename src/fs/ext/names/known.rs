@@ -1,6 +1,6 @@
-//! Names that were found lately: a lookup of one waits for nobody who changes the directory.
+//! Names that were found lately: a lookup of one waits for no change of the directory.
 //!
-//! A name is known only as long as its file has it: who takes the name away is alone behind the gates of the directory
+//! A name is known only as long as its file has it: a call that takes the name away is alone behind the gates of the directory
 //! and of the file, and lets it be forgotten before the file's gate opens. So a task that is behind the gate of a file, and still
 //! finds the name here, has looked it up.
 

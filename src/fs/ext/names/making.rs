@@ -1,19 +1,20 @@
 //! Files are made, linked and unlinked.
 
 use super::changing::{NAME_BLOCKS, NEW_BLOCKS};
-use super::gates::{Gates, Seen};
+use super::gates::{Gates, LookedUp, Seen};
 use crate::crc;
 use crate::fs::ext::Ext;
+use crate::fs::ext::files::attributes::Division;
 use crate::fs::ext::files::node::{File, Node, inode_of, number_of};
 use crate::fs::ext::files::placing::MAP_BLOCKS;
 use crate::fs::ext::format::extents;
 use crate::fs::ext::format::fast_commit::{Change, NameChange};
-use crate::fs::ext::format::features::DIR_NLINK;
 use crate::fs::ext::format::inode::{Inode, MAP_BYTES, Stamp, flag};
 use crate::fs::ext::journal::{Handle, Reason};
+use crate::fs::nodes::names::{self, Entry, Removal, subdirectories};
 use crate::fs::volume::{
-    Attributes, ExtendedChange, FileKind, Found, Hold, InodeNumber, LONGEST_TARGET, MOST_LINKS, Name, NameRule,
-    NewFile, NewFileRule, Timestamp, VolumeError, check_name, check_removed_name,
+    Attributes, ExtendedChange, FileKind, Found, Hold, InodeNumber, MOST_LINKS, Name, NameRule, NewFile, NewFileRule,
+    Timestamp, VolumeError, check_name,
 };
 use crate::label::Content;
 use crate::task::Task;
@@ -21,27 +22,10 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Blocks that a call changes that makes a file: its inode, bitmaps, attributes, and what its name does.
+/// Blocks that a call changes that makes a file: its inode, bitmaps, attributes, and the blocks of its name.
 const MAKE_BLOCKS: usize = NAME_BLOCKS + MAP_BLOCKS;
 
-/// The directory, and the links that a name of this kind of file is to it: its `..`.
-pub fn dots(kind: FileKind) -> i32 {
-    i32::from(kind == FileKind::Directory)
-}
-
 impl Ext {
-    /// Fails unless names can be put into a directory.
-    pub fn check_open(&self, directory: &File) -> Result<(), VolumeError> {
-        directory.check_directory()?;
-        if directory.inode.links() == 0 { Err(VolumeError::NotFound) } else { Ok(()) }
-    }
-
-    /// Refuses one more name of this kind of file in a directory, if its links cannot be counted then.
-    pub fn check_links(&self, directory: &File, kind: FileKind) -> Result<(), VolumeError> {
-        let is_full = u32::from(directory.inode.links()) >= MOST_LINKS && !self.shape.features.has(DIR_NLINK);
-        if dots(kind) > 0 && is_full { Err(VolumeError::TooManyLinks) } else { Ok(()) }
-    }
-
     /// Changes the links of a directory. With so many that they cannot be counted, it says 1.
     pub fn add_links(&self, directory: &mut File, links: i32) {
         let now = i32::from(directory.inode.links());
@@ -79,7 +63,7 @@ impl Ext {
         let there;
         let mut gates = Gates::new(self);
         gates.enter(task, &parent)?;
-        self.check_open(gates.get(parent.number))?;
+        names::check_open(&mut looked_up(self, task, &gates, &[]), directory)?;
         let found = self.inode_named(task, gates.get(parent.number), name)?;
         let mut new = *new;
         let inherited;
@@ -94,14 +78,7 @@ impl Ext {
             attributes = inherited.attributes.iter().map(|(name, value)| (*name, &value[..])).collect();
             (new.permissions, new.group, new.attributes) = (inherited.permissions, inherited.group, &attributes);
         }
-        if found.is_some() {
-            return Err(VolumeError::Exists);
-        }
-        if new.target.len() > LONGEST_TARGET.min(self.shape.block_bytes - 1) {
-            return Err(VolumeError::NameTooLong);
-        }
-        let directory = gates.get_mut(parent.number);
-        self.check_links(directory, new.kind)?;
+        names::make(&mut looked_up(self, task, &gates, &[((directory, name), found)]), (directory, name), &new)?;
         let mut file = self.new_file(&new, self.wall(task.now()));
         let changes: Vec<ExtendedChange> = new
             .attributes
@@ -110,41 +87,54 @@ impl Ext {
             .collect();
         let plan = self.plan_attributes(task, &file, &changes)?;
         let promise = self.promise(task, NEW_BLOCKS, false)?;
-        let handle = self.begin(task, MAKE_BLOCKS)?;
-        file.number = self.take_inode(&handle, parent.number, new.kind == FileKind::Directory)?;
-        self.changing(|| {
-            let named = self.add_name(&handle, directory, (name, file.number, new.kind));
-            if let Err(error) = named {
-                self.free_inode(&handle, file.number, new.kind == FileKind::Directory)?;
-                return Err(error);
+        let made = self.within(task, MAKE_BLOCKS, |handle| {
+            file.number = self.take_inode(handle, parent.number, new.kind == FileKind::Directory)?;
+            let directory = gates.get_mut(parent.number);
+            self.changing(|| self.store_new(handle, directory, (name, &new), &mut file, plan))?;
+            handle.tracked(|tracker| match new.kind {
+                FileKind::Directory => tracker.exclude(Reason::Directory),
+                _ if !new.attributes.is_empty() => tracker.exclude(Reason::Attributes),
+                _ => tracker.name(Change::Create(name_change(parent.number, name, file.number))),
+            });
+            let made = file.attributes(self.shape.block_bytes);
+            let number = file.number;
+            self.nodes.add(file);
+            if hold == Hold::Yes {
+                self.nodes.hold(number);
             }
-            self.store_attributes(&handle, &mut file, plan)?;
-            match new.kind {
-                FileKind::Directory => self.fill_directory(&handle, &mut file, parent.number)?,
-                FileKind::Symlink => self.put_target(&handle, &mut file, new.target)?,
-                _ => {}
-            }
-            self.store_inode(&handle, &mut file, true)?;
-            self.add_links(directory, dots(new.kind));
-            directory.was_written(self.wall(task.now()));
-            self.store_inode(&handle, directory, true)
-        })?;
-        handle.tracked(|tracker| match new.kind {
-            FileKind::Directory => tracker.exclude(Reason::Directory),
-            _ if !new.attributes.is_empty() => tracker.exclude(Reason::Attributes),
-            _ => tracker.name(Change::Create(name_change(parent.number, name, file.number))),
+            self.known_names.note(parent.number, name, number);
+            // The handle ends behind no gate: a journal may store its changes then, and others need not wait for that.
+            gates.leave(parent.number);
+            Ok(made)
         });
-        let made = file.attributes(self.shape.block_bytes);
-        let number = file.number;
-        self.nodes.add(file);
-        if hold == Hold::Yes {
-            self.nodes.hold(number);
+        drop(promise);
+        made
+    }
+
+    /// Stores a new file, which has a number, and its name.
+    fn store_new(
+        &self,
+        handle: &Handle<'_>,
+        directory: &mut File,
+        (name, new): (&[u8], &NewFile),
+        file: &mut File,
+        plan: Division,
+    ) -> Result<(), VolumeError> {
+        let named = self.add_name(handle, directory, (name, file.number, new.kind));
+        if let Err(error) = named {
+            self.free_inode(handle, file.number, new.kind == FileKind::Directory)?;
+            return Err(error);
         }
-        self.known_names.note(parent.number, name, number);
-        // The handle ends behind no gate: a journal may store its changes then, and others need not wait for that.
-        gates.leave(parent.number);
-        drop((handle, promise));
-        Ok(made)
+        self.store_attributes(handle, file, plan)?;
+        match new.kind {
+            FileKind::Directory => self.fill_directory(handle, file, directory.number)?,
+            FileKind::Symlink => self.put_target(handle, file, new.target)?,
+            _ => {}
+        }
+        self.store_inode(handle, file, true)?;
+        self.add_links(directory, subdirectories(new.kind));
+        directory.was_written(self.wall(handle.task.now()));
+        self.store_inode(handle, directory, true)
     }
 
     /// A new file, without a number.
@@ -153,7 +143,7 @@ impl Ext {
         inode.set_mode(new.kind, new.permissions);
         inode.set_user(new.user);
         inode.set_group(new.group);
-        inode.set_links(1 + dots(new.kind) as u16);
+        inode.set_links(1 + subdirectories(new.kind) as u16);
         for stamp in [Stamp::Accessed, Stamp::Changed, Stamp::Modified, Stamp::Created] {
             inode.set_stamp(stamp, now);
         }
@@ -198,7 +188,7 @@ impl Ext {
         let there;
         let mut gates = Gates::new(self);
         gates.enter(task, &parent)?;
-        self.check_open(gates.get(parent.number))?;
+        names::check_open(&mut looked_up(self, task, &gates, &[]), directory)?;
         let found = self.inode_named(task, gates.get(parent.number), name)?;
         if let Some(found) = found.filter(|_| rule.is_some()) {
             there = self.node(task, found)?;
@@ -211,37 +201,31 @@ impl Ext {
         }
         self.enter_file(task, &mut gates, &node)?;
         self.ask(task, &gates, rule, found)?;
-        let file = gates.get(node.number);
-        if u32::from(file.inode.links()) >= MOST_LINKS {
-            return Err(VolumeError::TooManyLinks);
-        }
-        if file.inode.links() == 0 {
-            return Err(VolumeError::NotFound);
-        }
-        if found.is_some() {
-            return Err(VolumeError::Exists);
-        }
-        let (kind, links, now) = (file.kind(), file.inode.links(), self.wall(task.now()));
+        let Entry { kind, .. } =
+            names::link(&mut looked_up(self, task, &gates, &[((directory, name), found)]), inode, (directory, name))?;
+        let (links, now) = (gates.get(node.number).inode.links(), self.wall(task.now()));
         let promise = self.promise(task, NEW_BLOCKS, false)?;
-        let handle = self.begin(task, NAME_BLOCKS)?;
-        self.changing(|| {
-            let directory = gates.get_mut(parent.number);
-            self.add_name(&handle, directory, (name, node.number, kind))?;
-            directory.was_written(now);
-            self.store_inode(&handle, directory, true)?;
-            let file = gates.get_mut(node.number);
-            file.inode.set_links(links + 1);
-            file.was_changed(now);
-            self.store_inode(&handle, file, true)
-        })?;
-        handle.tracked(|tracker| tracker.name(Change::Link(name_change(parent.number, name, node.number))));
-        if hold == Hold::Yes {
-            self.nodes.hold(node.number);
-        }
-        let linked = gates.get(node.number).attributes(self.shape.block_bytes);
-        drop(gates);
-        drop((handle, promise));
-        Ok(linked)
+        let linked = self.within(task, NAME_BLOCKS, |handle| {
+            self.changing(|| {
+                let directory = gates.get_mut(parent.number);
+                self.add_name(handle, directory, (name, node.number, kind))?;
+                directory.was_written(now);
+                self.store_inode(handle, directory, true)?;
+                let file = gates.get_mut(node.number);
+                file.inode.set_links(links + 1);
+                file.was_changed(now);
+                self.store_inode(handle, file, true)
+            })?;
+            handle.tracked(|tracker| tracker.name(Change::Link(name_change(parent.number, name, node.number))));
+            if hold == Hold::Yes {
+                self.nodes.hold(node.number);
+            }
+            let linked = gates.get(node.number).attributes(self.shape.block_bytes);
+            drop(gates);
+            Ok(linked)
+        });
+        drop(promise);
+        linked
     }
 
     /// Goes through the gate of a file that gets a name. A directory has one name.
@@ -262,22 +246,18 @@ impl Ext {
         &self,
         task: &Task<'_>,
         (directory, name): Name,
-        is_directory: bool,
+        what: Removal,
         rule: Option<NameRule>,
     ) -> Result<(), VolumeError> {
-        if is_directory {
-            check_removed_name(name)?
-        } else {
-            check_name(name)?
-        }
+        names::check_removal(name, what)?;
         let parent = self.node(task, inode_of(directory)?)?;
         // Its gate is left before it is let go.
         let node;
         let mut gates = Gates::new(self);
         gates.enter(task, &parent)?;
-        let directory = gates.get(parent.number);
-        directory.check_directory()?;
-        let Some(found) = self.find_name(task, directory, name)? else {
+        let names_of = gates.get(parent.number);
+        names_of.check_directory()?;
+        let Some(found) = self.find_name(task, names_of, name)? else {
             self.ask(task, &gates, rule, None)?;
             return Err(VolumeError::NotFound);
         };
@@ -285,33 +265,25 @@ impl Ext {
         node = self.node(task, found.entry.inode)?;
         gates.enter(task, &node)?;
         self.ask(task, &gates, rule, Some(node.number))?;
-        let kind = gates.get(node.number).kind();
-        match (is_directory, kind) {
-            (true, FileKind::Directory) => {
-                if !self.is_empty_directory(task, gates.get(node.number))? {
-                    return Err(VolumeError::NotEmpty);
-                }
-            }
-            (true, _) => return Err(VolumeError::NotDirectory),
-            (false, FileKind::Directory) => return Err(VolumeError::IsDirectory),
-            (false, _) => {}
-        }
+        let named = [((directory, name), Some(node.number))];
+        let Entry { kind, .. } = names::unlink(&mut looked_up(self, task, &gates, &named), (directory, name), what)?;
         let now = self.wall(task.now());
-        let handle = self.begin(task, NAME_BLOCKS)?;
-        handle.tracked(|tracker| match is_directory {
-            true => tracker.exclude(Reason::Directory),
-            false => tracker.name(Change::Unlink(name_change(parent.number, name, node.number))),
-        });
-        self.changing(|| {
-            let directory = gates.get_mut(parent.number);
-            self.remove_name(&handle, directory, &found)?;
-            self.add_links(directory, -dots(kind));
-            directory.was_written(now);
-            self.store_inode(&handle, directory, true)?;
-            self.lose_name(&handle, gates.get_mut(node.number), now)
+        self.within(task, NAME_BLOCKS, |handle| {
+            handle.tracked(|tracker| match what {
+                Removal::Directory => tracker.exclude(Reason::Directory),
+                Removal::File => tracker.name(Change::Unlink(name_change(parent.number, name, node.number))),
+            });
+            self.changing(|| {
+                let directory = gates.get_mut(parent.number);
+                self.remove_name(handle, directory, &found)?;
+                self.add_links(directory, -subdirectories(kind));
+                directory.was_written(now);
+                self.store_inode(handle, directory, true)?;
+                self.lose_name(handle, gates.get_mut(node.number), now)
+            })?;
+            gates.leave(parent.number);
+            Ok(())
         })?;
-        gates.leave(parent.number);
-        drop(handle);
         self.free_if_gone(task, gates.get_mut(node.number))
     }
 
@@ -327,6 +299,16 @@ impl Ext {
         }
         self.store_inode(handle, file, true)
     }
+}
+
+/// The names that a call has looked up, for the rules of names.
+fn looked_up<'s, 'g>(
+    ext: &'s Ext,
+    task: &'s Task<'s>,
+    gates: &'s Gates<'g>,
+    names: &'s [(Name<'s>, Option<u32>)],
+) -> LookedUp<'s, 'g> {
+    LookedUp { seen: Seen { ext, task, gates }, names, within: &[] }
 }
 
 /// A change of a name, as a fast commit tells it.

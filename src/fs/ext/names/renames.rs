@@ -1,21 +1,21 @@
 //! Names are moved.
 //!
-//! The gates of both directories come first, that of an ancestor before the other's; who moves something to another
+//! The gates of both directories come first, that of an ancestor before the other's; a call that moves a name to another
 //! directory goes through the gate `renames` before, so that nobody's ancestors change meanwhile. Then those of the
 //! files that have the names: directories, then others, by number.
 
 use super::changing::{NAME_BLOCKS, NEW_BLOCKS};
-use super::gates::{Gates, Seen};
-use super::making::{dots, name_change};
+use super::gates::{Gates, LookedUp, Seen, Unguarded};
+use super::making::name_change;
 use crate::fs::ext::Ext;
 use crate::fs::ext::error::damaged;
 use crate::fs::ext::files::node::{File, Node, inode_of, number_of};
 use crate::fs::ext::files::placing::MAP_BLOCKS;
 use crate::fs::ext::format::fast_commit::Change;
 use crate::fs::ext::format::inode::{Inode, Stamp};
-use crate::fs::ext::format::shape::ROOT;
 use crate::fs::ext::journal::{Handle, Reason};
-use crate::fs::volume::{FileKind, Found, IfExists, Name, RenameRule, Renaming, Timestamp, VolumeError, check_name};
+use crate::fs::nodes::names::{self, MovedLinks, Parents, Rename};
+use crate::fs::volume::{FileKind, Found, InodeNumber, Name, RenameRule, Renaming, Timestamp, VolumeError, check_name};
 use crate::task::Task;
 use std::sync::Arc;
 
@@ -40,9 +40,7 @@ impl Ext {
         mut how: Renaming,
         rule: Option<RenameRule>,
     ) -> Result<(), VolumeError> {
-        if how.whiteout.is_some() && how.if_exists == IfExists::Exchange {
-            return Err(VolumeError::Invalid("an exchange leaves no name for a whiteout"));
-        }
+        names::check_renaming(&how)?;
         check_name(from_name)?;
         check_name(to_name)?;
         let is_across = from != to;
@@ -51,75 +49,74 @@ impl Ext {
         // Their gates are left before they are let go.
         let files: Vec<Arc<Node>>;
         let mut gates = Gates::new(self);
-        let [first, second] = match is_across && self.is_within(task, directories[0].number, directories[1].number)? {
+        let mut tree = Unguarded { ext: self, task };
+        let [first, second] = match is_across && tree.is_within(from, to)? {
             true => [1, 0],
             false => [0, 1],
         };
         gates.enter(task, &directories[first])?;
         gates.enter(task, &directories[second])?;
+        let names = [(from, from_name), (to, to_name)];
         let from = self.side(task, &gates, directories[0].number, from_name)?;
         gates.get(directories[1].number).check_directory()?;
         let to = self.side(task, &gates, directories[1].number, to_name)?;
         // The gate of a directory above those of the call comes before theirs: such a rename fails without it.
-        let is_into_itself = is_across && self.is_above(task, from.file, to.directory)?;
-        let is_over_itself = is_across && self.is_above(task, to.file, from.directory)?;
-        files = match is_into_itself || is_over_itself {
-            true => Vec::new(),
-            false => self.files_of(task, &gates, [&from, &to])?,
+        let mut within = Vec::new();
+        for (side, (directory, _)) in [from, to].into_iter().zip([names[1], names[0]]) {
+            if let Some((number, FileKind::Directory)) = side.file
+                && is_across
+                && tree.is_within(directory, number_of(number))?
+            {
+                within.push((directory, number_of(number)));
+            }
+        }
+        files = match within.is_empty() {
+            true => self.files_of(task, &gates, [&from, &to])?,
+            false => Vec::new(),
         };
         for node in &files {
             gates.enter(task, node)?;
         }
+        let number = |side: &Side| side.file.map(|(number, _)| number);
+        let seen = Seen { ext: self, task, gates: &gates };
         if let Some(rule) = rule {
-            let number = |side: &Side| side.file.map(|(number, _)| number_of(number));
-            let found = Found { file: number(&from), existing: number(&to) };
-            how = rule(&mut Seen { ext: self, task, gates: &gates }, found)?;
+            let found = Found { file: number(&from).map(number_of), existing: number(&to).map(number_of) };
+            how = rule(&mut { seen }, found)?;
         }
-        self.check_open(gates.get(to.directory))?;
-        let file = from.file.ok_or(VolumeError::NotFound)?;
-        let into_itself = VolumeError::Invalid("a directory cannot be moved into itself");
-        if is_into_itself {
-            return Err(into_itself);
-        }
-        match (to.file, how.if_exists) {
-            (None, IfExists::Exchange) => return Err(VolumeError::NotFound),
-            (Some(_), IfExists::Refuse) => return Err(VolumeError::Exists),
-            (Some((there, _)), _) if there == file.0 => return Ok(()),
-            (Some(_), IfExists::Exchange) if is_over_itself => return Err(into_itself),
-            (Some(there), IfExists::Exchange) => {
-                self.write_out_renamed(task, &mut gates, &files, &[file.0, there.0])?;
-                return self.exchange(task, &mut gates, from, to);
+        let looked_up = [(names[0], number(&from)), (names[1], number(&to))];
+        let mut found = LookedUp { seen, names: &looked_up, within: &within };
+        match names::rename(&mut found, names[0], names[1], &how)? {
+            Rename::Nothing => Ok(()),
+            Rename::Exchange { file, other, links } => {
+                self.write_out_renamed(task, &mut gates, &files, &[file.inode, other.inode])?;
+                self.exchange(task, &mut gates, from, to, links)
             }
-            (Some(_), IfExists::Replace) if is_over_itself && file.1 == FileKind::Directory => {
-                return Err(VolumeError::NotEmpty);
+            Rename::Move { file, replaced, links } => {
+                if replaced.is_some() {
+                    self.write_out_renamed(task, &mut gates, &files, &[file.inode])?;
+                }
+                self.replace(task, &mut gates, (from, to, links), how.whiteout)?;
+                match to.file {
+                    Some((there, _)) => self.free_if_gone(task, gates.get_mut(there)),
+                    None => Ok(()),
+                }
             }
-            (Some(_), IfExists::Replace) if is_over_itself => return Err(VolumeError::IsDirectory),
-            (Some(there), IfExists::Replace) => self.check_replaced(task, &gates, file, there)?,
-            (None, _) => {}
         }
-        if to.file.is_some() {
-            self.write_out_renamed(task, &mut gates, &files, &[file.0])?;
-        }
-        self.replace(task, &mut gates, from, to, how.whiteout)?;
-        if let Some((there, _)) = to.file {
-            self.free_if_gone(task, gates.get_mut(there))?;
-        }
-        Ok(())
     }
 
-    /// Writes out what waits of files that get the name of another: no crash leaves that name with neither the old bytes
+    /// Writes out the dirty pages of files that get the name of another: no crash leaves that name with neither the old bytes
     /// nor the new ones.
     fn write_out_renamed(
         &self,
         task: &Task<'_>,
         gates: &mut Gates<'_>,
         files: &[Arc<Node>],
-        renamed: &[u32],
+        renamed: &[InodeNumber],
     ) -> Result<(), VolumeError> {
         if !self.settings.auto_da_alloc {
             return Ok(());
         }
-        for node in files.iter().filter(|node| renamed.contains(&node.number)) {
+        for node in files.iter().filter(|node| renamed.contains(&number_of(node.number))) {
             let file = gates.get_mut(node.number);
             if file.kind() == FileKind::Regular && !file.pages.is_empty() {
                 self.write_out(task, node, file)?;
@@ -160,109 +157,64 @@ impl Ext {
         numbers.into_iter().map(|(_, number)| self.node(task, number)).collect()
     }
 
-    /// True if a directory lies within another one, at any depth. Nobody moves directories meanwhile.
-    fn is_within(&self, task: &Task<'_>, directory: u32, other: u32) -> Result<bool, VolumeError> {
-        let mut at = directory;
-        for _ in 0..self.shape.inodes {
-            if at == other || at == ROOT {
-                return Ok(at == other);
-            }
-            at = self.parent_unguarded(task, at)?;
-        }
-        Err(damaged(Ext::directory_name(directory), "its parents make a circle"))
-    }
-
-    /// True if a file is a directory in which another lies, or is that.
-    fn is_above(&self, task: &Task<'_>, file: Option<(u32, FileKind)>, directory: u32) -> Result<bool, VolumeError> {
-        match file {
-            Some((number, FileKind::Directory)) => self.is_within(task, directory, number),
-            _ => Ok(false),
-        }
-    }
-
-    /// The parent of a directory whose gate the task is not behind, as it is in the table.
-    fn parent_unguarded(&self, task: &Task<'_>, number: u32) -> Result<u32, VolumeError> {
-        let file = File::new(number, self.read_inode(task, number)?);
-        file.check_directory()?;
-        self.parent_of(task, &file)
-    }
-
-    fn check_replaced(
-        &self,
-        task: &Task<'_>,
-        gates: &Gates<'_>,
-        file: (u32, FileKind),
-        there: (u32, FileKind),
-    ) -> Result<(), VolumeError> {
-        match (file.1 == FileKind::Directory, there.1 == FileKind::Directory) {
-            (true, false) => Err(VolumeError::NotDirectory),
-            (false, true) => Err(VolumeError::IsDirectory),
-            (true, true) if !self.is_empty_directory(task, gates.get(there.0))? => Err(VolumeError::NotEmpty),
-            _ => Ok(()),
-        }
-    }
-
     /// Moves a name to one that is free, or whose file loses it. Leaves the gates of both directories.
     fn replace(
         &self,
         task: &Task<'_>,
         gates: &mut Gates<'_>,
-        from: Side,
-        to: Side,
+        (from, to, links): (Side, Side, MovedLinks),
         whiteout: Option<(u32, u32)>,
     ) -> Result<(), VolumeError> {
         let file = from.file.expect("it was found");
         let now = self.wall(task.now());
-        if from.directory != to.directory {
-            self.check_links(gates.get(to.directory), file.1)?;
-        }
         let promise = self.promise(task, NEW_BLOCKS, false)?;
-        let handle = self.begin(task, RENAME_BLOCKS)?;
-        let whiteout = match whiteout {
-            Some(owner) => Some((self.take_inode(&handle, from.directory, false)?, owner)),
-            None => None,
-        };
-        let there = to.file.map(|(number, _)| number);
-        handle.tracked(|tracker| match whiteout {
-            Some(_) => tracker.exclude(Reason::Whiteout),
-            None if file.1 == FileKind::Directory => tracker.exclude(Reason::Directory),
-            None => {
-                let change = |side: Side, inode| name_change(side.directory, side.name, inode);
-                there.into_iter().for_each(|there| tracker.name(Change::Unlink(change(to, there))));
-                // Before its old name goes: a file without a name is freed.
-                tracker.name(Change::Link(change(to, file.0)));
-                tracker.name(Change::Unlink(change(from, file.0)));
-            }
-        });
-        self.changing(|| {
-            match to.file {
-                Some((there, kind)) => {
-                    self.rename_entry(task, &handle, gates.get(to.directory), to.name, file)?;
-                    self.add_links(gates.get_mut(to.directory), -dots(kind));
-                    self.lose_name(&handle, gates.get_mut(there), now)?;
-                }
-                None => self.add_name(&handle, gates.get_mut(to.directory), (to.name, file.0, file.1))?,
-            }
-            match whiteout {
-                Some((number, owner)) => {
-                    self.put_whiteout(&handle, number, owner, now)?;
-                    let new = (number, FileKind::CharacterDevice);
-                    self.rename_entry(task, &handle, gates.get(from.directory), from.name, new)?;
-                }
+        let moved = self.within(task, RENAME_BLOCKS, |handle| {
+            let whiteout = match whiteout {
+                Some(owner) => Some((self.take_inode(handle, from.directory, false)?, owner)),
+                None => None,
+            };
+            let there = to.file.map(|(number, _)| number);
+            handle.tracked(|tracker| match whiteout {
+                Some(_) => tracker.exclude(Reason::Whiteout),
+                None if file.1 == FileKind::Directory => tracker.exclude(Reason::Directory),
                 None => {
-                    let directory = gates.get(from.directory);
-                    let found = self.find_name(task, directory, from.name)?.ok_or(VolumeError::NotFound)?;
-                    self.remove_name(&handle, directory, &found)?;
+                    let change = |side: Side, inode| name_change(side.directory, side.name, inode);
+                    there.into_iter().for_each(|there| tracker.name(Change::Unlink(change(to, there))));
+                    // Before its old name goes: a file without a name is freed.
+                    tracker.name(Change::Link(change(to, file.0)));
+                    tracker.name(Change::Unlink(change(from, file.0)));
                 }
-            }
-            self.moved(&handle, gates, file, (from.directory, to.directory), now)?;
-            self.names_changed(&handle, gates, (from.directory, to.directory), now)
-        })?;
-        // Before the handle ends, as where a file is made.
-        gates.leave(from.directory);
-        gates.leave(to.directory);
-        drop((handle, promise));
-        Ok(())
+            });
+            self.changing(|| {
+                match to.file {
+                    Some((there, _)) => {
+                        self.rename_entry(task, handle, gates.get(to.directory), to.name, file)?;
+                        self.lose_name(handle, gates.get_mut(there), now)?;
+                    }
+                    None => self.add_name(handle, gates.get_mut(to.directory), (to.name, file.0, file.1))?,
+                }
+                match whiteout {
+                    Some((number, owner)) => {
+                        self.put_whiteout(handle, number, owner, now)?;
+                        let new = (number, FileKind::CharacterDevice);
+                        self.rename_entry(task, handle, gates.get(from.directory), from.name, new)?;
+                    }
+                    None => {
+                        let directory = gates.get(from.directory);
+                        let found = self.find_name(task, directory, from.name)?.ok_or(VolumeError::NotFound)?;
+                        self.remove_name(handle, directory, &found)?;
+                    }
+                }
+                self.moved(handle, gates, file, (from.directory, to.directory), now)?;
+                self.names_changed(handle, gates, (from.directory, to.directory, links), now)
+            })?;
+            // Before the handle ends, as where a file is made.
+            gates.leave(from.directory);
+            gates.leave(to.directory);
+            Ok(())
+        });
+        drop(promise);
+        moved
     }
 
     /// Gives a name of a directory to another file.
@@ -279,7 +231,7 @@ impl Ext {
         Ok(())
     }
 
-    /// A file has another name now, in this directory: if it is a directory, its `..` follows, and so do links.
+    /// A file has another name now, in directory `to`: if it is a directory, its `..` follows.
     fn moved(
         &self,
         handle: &Handle<'_>,
@@ -290,8 +242,6 @@ impl Ext {
     ) -> Result<(), VolumeError> {
         if from != to && kind == FileKind::Directory {
             self.set_parent(handle, gates.get(number), to)?;
-            self.add_links(gates.get_mut(from), -1);
-            self.add_links(gates.get_mut(to), 1);
         }
         let file = gates.get_mut(number);
         file.was_changed(now);
@@ -302,28 +252,41 @@ impl Ext {
         &self,
         handle: &Handle<'_>,
         gates: &mut Gates<'_>,
-        (from, to): (u32, u32),
+        (from, to, links): (u32, u32, MovedLinks),
         now: Timestamp,
     ) -> Result<(), VolumeError> {
-        for number in if from == to { vec![from] } else { vec![from, to] } {
-            let directory = gates.get_mut(number);
+        let changed: &[(u32, i32)] = match from == to {
+            true => &[(to, links.from + links.to)],
+            false => &[(from, links.from), (to, links.to)],
+        };
+        for (number, links) in changed {
+            let directory = gates.get_mut(*number);
+            self.add_links(directory, *links);
             directory.was_written(now);
             self.store_inode(handle, directory, true)?;
         }
         Ok(())
     }
 
-    fn exchange(&self, task: &Task<'_>, gates: &mut Gates<'_>, from: Side, to: Side) -> Result<(), VolumeError> {
+    fn exchange(
+        &self,
+        task: &Task<'_>,
+        gates: &mut Gates<'_>,
+        from: Side,
+        to: Side,
+        links: MovedLinks,
+    ) -> Result<(), VolumeError> {
         let (file, there) = (from.file.expect("it was found"), to.file.expect("it was found"));
         let now = self.wall(task.now());
-        let handle = self.begin(task, RENAME_BLOCKS)?;
-        handle.tracked(|tracker| tracker.exclude(Reason::Exchange));
-        self.changing(|| {
-            self.rename_entry(task, &handle, gates.get(from.directory), from.name, there)?;
-            self.rename_entry(task, &handle, gates.get(to.directory), to.name, file)?;
-            self.moved(&handle, gates, file, (from.directory, to.directory), now)?;
-            self.moved(&handle, gates, there, (to.directory, from.directory), now)?;
-            self.names_changed(&handle, gates, (from.directory, to.directory), now)
+        self.within(task, RENAME_BLOCKS, |handle| {
+            handle.tracked(|tracker| tracker.exclude(Reason::Exchange));
+            self.changing(|| {
+                self.rename_entry(task, handle, gates.get(from.directory), from.name, there)?;
+                self.rename_entry(task, handle, gates.get(to.directory), to.name, file)?;
+                self.moved(handle, gates, file, (from.directory, to.directory), now)?;
+                self.moved(handle, gates, there, (to.directory, from.directory), now)?;
+                self.names_changed(handle, gates, (from.directory, to.directory, links), now)
+            })
         })
     }
 

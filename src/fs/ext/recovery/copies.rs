@@ -1,4 +1,4 @@
-//! The copies of the superblock in other groups, and what a damaged superblock still says.
+//! The copies of the superblock in other groups, and the sound fields of a damaged superblock.
 //!
 //! While a volume is mounted with a journal outside of it, its copies name that journal as the superblock does. They are
 //! durable before the superblock is written: a cut leaves one of the two whole, and either leads to the journal as long as
@@ -48,7 +48,7 @@ pub fn copy_of_superblock(media: &Media, task: &Task<'_>) -> Result<Option<(Supe
     Ok(None)
 }
 
-/// A copy of the superblock, with what the damaged one says about the journal, if its parts agree on that.
+/// A copy of the superblock, with the journal of the damaged one, if its parts agree on that.
 pub fn named_as_in(mut copy: Superblock, damaged: &Superblock) -> Superblock {
     let is_same = damaged.u16(56) == MAGIC && damaged.uuid() == copy.uuid();
     match damaged.named_memory() {
@@ -135,7 +135,7 @@ impl Ext {
             };
             return is_needed.then_some((region.superblock.region, region.superblock.mount));
         }
-        let kept = self.monitor().and_then(|monitor: &std::sync::Arc<dyn Monitor>| monitor.retained(self.uuid).ok());
+        let kept = self.monitor().and_then(|monitor: &std::sync::Arc<dyn Monitor>| monitor.kept_of(self.uuid).ok());
         let kept = kept.flatten().filter(|kept| kept.volume == self.uuid && !kept.blocks.is_empty())?;
         Some((kept.name, self.mount_number))
     }

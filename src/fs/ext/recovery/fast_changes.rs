@@ -20,7 +20,7 @@ use crate::task::Task;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-/// Bytes of an inode before its map, and the place of what follows it.
+/// Bytes of an inode before its map, and the place of the bytes behind it.
 const BEFORE_MAP: usize = MAP;
 const BEHIND_MAP: usize = MAP + MAP_BYTES;
 const OLD_BYTES: usize = 128;
@@ -28,9 +28,9 @@ const OLD_BYTES: usize = 128;
 /// A replay of fast commits.
 pub struct FastReplay<'r> {
     ext: &'r Ext,
-    handle: Handle<'r>,
+    handle: &'r Handle<'r>,
     task: &'r Task<'r>,
-    /// Files that the volume's lists of orphans name: whoever opens it frees them.
+    /// Files that the volume's lists of orphans name: the mount frees them.
     orphans: BTreeSet<u32>,
     /// Names that directories have got beside their own one: one of the two goes later.
     second_names: BTreeMap<u32, u32>,
@@ -46,7 +46,7 @@ pub struct FastReplay<'r> {
 
 impl<'r> FastReplay<'r> {
     /// A replay in this volume, whose journal keeps changes in memory.
-    pub fn new(ext: &'r Ext, task: &'r Task<'r>, handle: Handle<'r>) -> Result<FastReplay<'r>, VolumeError> {
+    pub fn new(ext: &'r Ext, task: &'r Task<'r>, handle: &'r Handle<'r>) -> Result<FastReplay<'r>, VolumeError> {
         let listed = ext.listed_orphans(task)?;
         ext.head.enter(task).orphans = listed.iter().rev().copied().collect();
         let made_at = ext.head.enter(task).superblock.u32(MADE_AT);
@@ -138,9 +138,9 @@ impl<'r> FastReplay<'r> {
             match run.place {
                 Some(here) if here == place => {
                     if extent.is_written && !run.is_written {
-                        self.ext.mark_written(&self.handle, &mut file, blocks.clone())?;
+                        self.ext.mark_written(self.handle, &mut file, blocks.clone())?;
                     } else if !extent.is_written && run.is_written {
-                        self.ext.mark_unwritten(&self.handle, &mut file, blocks.clone())?;
+                        self.ext.mark_unwritten(self.handle, &mut file, blocks.clone())?;
                     }
                 }
                 other => {
@@ -148,8 +148,8 @@ impl<'r> FastReplay<'r> {
                         self.cut(&mut file, blocks.clone())?;
                     }
                     let places = place..place + (blocks.end - blocks.start);
-                    self.ext.take_exactly(&self.handle, places.clone())?;
-                    self.ext.put_run(&self.handle, &mut file, at, places, extent.is_written)?;
+                    self.ext.take_exactly(self.handle, places.clone())?;
+                    self.ext.put_run(self.handle, &mut file, at, places, extent.is_written)?;
                 }
             }
             at = blocks.end;
@@ -157,17 +157,17 @@ impl<'r> FastReplay<'r> {
         if file.kind() == FileKind::Symlink {
             self.links.insert(number);
         }
-        self.ext.store_inode(&self.handle, &mut file, true)
+        self.ext.store_inode(self.handle, &mut file, true)
     }
 
     fn cut_range(&mut self, number: u32, blocks: Range<u64>) -> Result<(), VolumeError> {
         let Some(mut file) = self.mapped(number)? else { return Ok(()) };
         self.cut(&mut file, blocks.start..blocks.end.min(u64::from(u32::MAX)))?;
-        self.ext.store_inode(&self.handle, &mut file, true)
+        self.ext.store_inode(self.handle, &mut file, true)
     }
 
     fn cut(&self, file: &mut File, blocks: Range<u64>) -> Result<(), VolumeError> {
-        while self.ext.cut_some(&self.handle, file, blocks.clone())? {}
+        while self.ext.cut_some(self.handle, file, blocks.clone())? {}
         Ok(())
     }
 
@@ -206,7 +206,7 @@ impl<'r> FastReplay<'r> {
         match (kind, is_new) {
             (FileKind::Directory, true) if self.new_directories.remove(&change.inode) => {
                 file.inode.set_size(0);
-                self.ext.fill_directory(&self.handle, &mut file, change.directory)?;
+                self.ext.fill_directory(self.handle, &mut file, change.directory)?;
                 file.inode.set_links(2);
                 self.ext.add_links(&mut directory, 1);
             }
@@ -226,10 +226,10 @@ impl<'r> FastReplay<'r> {
                 file.inode.set_links(links.ok_or_else(full)?);
             }
         }
-        self.ext.store_inode(&self.handle, &mut file, true)?;
-        self.ext.add_name(&self.handle, &mut directory, (&change.name, change.inode, kind))?;
+        self.ext.store_inode(self.handle, &mut file, true)?;
+        self.ext.add_name(self.handle, &mut directory, (&change.name, change.inode, kind))?;
         directory.was_written(now);
-        self.ext.store_inode(&self.handle, &mut directory, true)
+        self.ext.store_inode(self.handle, &mut directory, true)
     }
 
     fn remove_name(&mut self, change: &NameChange) -> Result<(), VolumeError> {
@@ -240,7 +240,7 @@ impl<'r> FastReplay<'r> {
             return Err(damaged(Ext::directory_name(change.directory), why));
         }
         let mut file = self.file(change.inode)?;
-        self.ext.remove_name(&self.handle, &directory, &found)?;
+        self.ext.remove_name(self.handle, &directory, &found)?;
         directory.was_written(self.ext.wall(self.task.now()));
         let is_directory = file.kind() == FileKind::Directory;
         let links = match (is_directory, self.second_names.get_mut(&change.inode)) {
@@ -257,9 +257,9 @@ impl<'r> FastReplay<'r> {
             }
             (false, _) => file.inode.links().saturating_sub(1),
         };
-        self.ext.store_inode(&self.handle, &mut directory, true)?;
+        self.ext.store_inode(self.handle, &mut directory, true)?;
         file.inode.set_links(links);
-        self.ext.store_inode(&self.handle, &mut file, true)?;
+        self.ext.store_inode(self.handle, &mut file, true)?;
         if links == 0 { self.free(file) } else { Ok(()) }
     }
 
@@ -322,9 +322,9 @@ impl<'r> FastReplay<'r> {
             self.new_directories.insert(number);
         }
         self.ext.check_inode(number, &inode)?;
-        self.ext.take_inode_number(&self.handle, number, kind == FileKind::Directory)?;
+        self.ext.take_inode_number(self.handle, number, kind == FileKind::Directory)?;
         self.gone.remove(&number);
-        self.ext.store_inode(&self.handle, &mut File::new(number, inode), true)
+        self.ext.store_inode(self.handle, &mut File::new(number, inode), true)
     }
 
     fn change_inode(&mut self, number: u32, image: &Inode, length: usize) -> Result<(), VolumeError> {
@@ -357,7 +357,7 @@ impl<'r> FastReplay<'r> {
         let links = inode.links();
         let is_orphan = self.ext.is_orphan(self.task, number);
         let mut file = File { is_orphan, ..File::new(number, inode) };
-        self.ext.store_inode(&self.handle, &mut file, true)?;
+        self.ext.store_inode(self.handle, &mut file, true)?;
         if links == 0 { self.free(file) } else { Ok(()) }
     }
 }

@@ -101,7 +101,7 @@ impl Ext {
         let below = (Arc::clone(&self.media), Arc::clone(&self.blocks));
         let (journal, changed): (CollectedJournal, Changed) = CollectedJournal::new(below, fast.id, self.origin);
         self.journal = Some(Box::new(journal));
-        // Who only checks has no clock: what is changed now is not older than the volume.
+        // A check has no clock: its changes are not older than the volume.
         let written_at = i64::from(self.head.get_mut().superblock.u32(WRITTEN_AT)) * 1_000_000_000;
         let origin = self.origin;
         self.origin = Timestamp(origin.0.max(written_at));
@@ -119,13 +119,15 @@ impl Ext {
         let first = |error| (0, error);
         let journal = self.journal().map_err(first)?;
         places(fast).for_each(|range| journal.common().withhold(range));
-        let handle = self.begin(task, 0).map_err(first)?;
-        let mut replay = FastReplay::new(self, task, handle).map_err(first)?;
-        for (number, commit) in fast.commits[..count].iter().enumerate() {
-            let made = commit.changes.iter().try_for_each(|change| replay.change(change));
-            made.and_then(|()| replay.finish()).map_err(|error| (number, error))?;
-        }
-        Ok(())
+        let handle = journal.begin(task, 0).map_err(first)?;
+        let made = FastReplay::new(self, task, &handle).map_err(first).and_then(|mut replay| {
+            fast.commits[..count].iter().enumerate().try_for_each(|(number, commit)| {
+                let made = commit.changes.iter().try_for_each(|change| replay.change(change));
+                made.and_then(|()| replay.finish()).map_err(|error| (number, error))
+            })
+        });
+        handle.end();
+        made
     }
 
     /// The transaction that makes replayed blocks durable, and the log that it is for, whose own blocks are home.

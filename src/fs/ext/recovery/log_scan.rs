@@ -1,9 +1,9 @@
-//! The scan of a log: its committed transactions, and what of them is damaged.
+//! The scan of a log: its committed transactions, and their damage.
 //!
 //! Transactions follow each other by number, each to its commit. Where something else lies, the log ends: the last
 //! transaction was never committed, and a cut of power may have left any blocks of it. Or a record is damaged. The blocks
 //! behind tell: a transaction is stored only when the one before it is durable, so a commit that lies behind, of this
-//! transaction or a later one, says that all before it was there. What older rounds of the log have left has lower numbers.
+//! transaction or a later one, says that all before it was there. Blocks of older rounds of the log have lower numbers.
 //!
 //! With checksums, a record of which one bit is flipped is read as it was: the checksum says which bit.
 
@@ -24,7 +24,7 @@ pub struct Copy {
     pub id: TransactionId,
 }
 
-/// What a fault of the log takes away.
+/// The loss by a fault of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loss {
     /// Nothing: the rest of the log has it.
@@ -42,7 +42,7 @@ pub struct Fault {
     pub loss: Loss,
 }
 
-/// What the log says.
+/// The content of the log.
 pub struct Scanned {
     /// Of committed transactions, in their order.
     pub copies: Vec<Copy>,
@@ -291,7 +291,7 @@ impl<'r> Scan<'r> {
         // A descriptor without checksum may name too many.
         let unnamed = copies.saturating_sub(behind.distance);
         self.pending.copies.truncate(self.pending.copies.len().saturating_sub(unnamed));
-        // What lies directly before the next transaction is the commit.
+        // The block directly before the next transaction is the commit.
         let is_commit = behind.id == self.id.next() && behind.distance == copies + 1;
         let loss = if is_commit { Loss::Nothing } else { Loss::Records };
         let why = if is_commit { format!("it should be the commit, and {why}") } else { why };

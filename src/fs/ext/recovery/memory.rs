@@ -101,7 +101,7 @@ impl Ext {
         self.memory = memory;
     }
 
-    /// Options that depend on what is below, with their values.
+    /// Options that depend on the devices below, with their values.
     pub fn chosen(&self) -> Vec<(&'static str, String)> {
         let journal = match &self.memory {
             Some(JournalMemory::Region(_)) => Some(JournalKind::Nvm),

@@ -6,7 +6,8 @@
 //! | `copies` | the copies of the superblock: they name the journal, and stand for a damaged one |
 //! | `open` | the steps of a mount |
 //! | `region` | a journal in non-volatile memory: found, begun, and left |
-//! | `replay`, `log_scan` | what the log says that is not home, and whether its end is torn or damaged |
+//! | `vm_aware` | VM-aware journaling: the memory that a monitor keeps of a volume, found, written home, and begun |
+//! | `replay`, `log_scan` | the blocks of the log that are not home, and whether its end is torn or damaged |
 //! | `fast_scan`, `fast_changes`, `fast_replay` | fast commits: found, checked and made in memory, and written |
 //! | `orphans` | files that nobody has any more, or that were being cut off |
 
@@ -21,8 +22,8 @@ mod open;
 mod orphans;
 mod region;
 mod replay;
-mod retention;
+mod vm_aware;
 
 pub use memory::wanted_memory;
 pub use region::usable_region;
-pub use retention::{hold_memory_of, refuse_kept};
+pub use vm_aware::{hold_memory_of, refuse_kept};

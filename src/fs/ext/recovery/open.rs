@@ -2,11 +2,11 @@
 //!
 //! 1. The superblock, at byte 1024, and whether its features are known here.
 //! 2. All group descriptors.
-//! 3. The log: what it has that is not home, and the fast commits behind it. A volume that can only be read keeps it in memory; another writes it home.
+//! 3. The log: its blocks that are not home, and the fast commits behind it. A volume that can only be read keeps it in memory; another writes it home.
 //! 4. The journal begins, and the superblock says that the volume is in use.
 //! 5. Orphans: files without a name are freed, and those that were being cut off are.
 //!
-//! A volume that is opened to be read alone is not changed, whatever its log says.
+//! A volume that is opened to be read alone is not changed, with any log.
 
 use super::fast_replay::FastReplayed;
 use super::fast_scan::FastCommits;
@@ -28,7 +28,7 @@ use crate::fs::ext::format::shape::Shape;
 use crate::fs::ext::format::superblock::{LENGTH, MAGIC, PLACE, Superblock, state};
 use crate::fs::ext::found_log::FoundLog;
 use crate::fs::ext::inspect::uuid;
-use crate::fs::ext::journal::{Jbd2, Journal, Log, LoggedJournal, RetainedLog, TransactionId};
+use crate::fs::ext::journal::{Jbd2, Journal, Log, LoggedJournal, TransactionId, VmAwareLog};
 use crate::fs::ext::media::{Below, Media};
 use crate::fs::ext::memory::Shares;
 use crate::fs::ext::names::known::KnownNames;
@@ -85,13 +85,13 @@ impl Ext {
         Ok(ext)
     }
 
-    /// Writes home what is in a journal in memory, and ends that. The volume is not begun.
+    /// Writes the blocks of a journal in memory home, and ends that. The volume is not begun.
     pub fn recover(below: Vec<Medium>, settings: &ExtSettings, mounting: &Mounting) -> Result<(), OpenExtError> {
         let task = Task::at(Time::ZERO);
         Ext::with_memory_home(&task, below, settings, mounting, Access::DespiteDamage).map(drop)
     }
 
-    /// The volume on these devices, with what was in a journal in memory at its place.
+    /// The volume on these devices, with the blocks of a journal in memory at their places.
     fn with_memory_home(
         task: &Task<'_>,
         below: Vec<Medium>,
@@ -134,7 +134,7 @@ impl Ext {
             let what = format!("its blocks have {} bytes; 1, 2 and 4 KiB are known here", shape.block_bytes);
             return Err(OpenExtError::Unsupported(what));
         }
-        // What was written to make it counts, too.
+        // The writes that made it count, too.
         let media = match media.block_bytes() == shape.block_bytes {
             true => media,
             false => Media::new(media.into_device(), shape.block_bytes),
@@ -207,7 +207,7 @@ impl Ext {
         None
     }
 
-    /// Reads all group descriptors, counts what is free, and notes the blocks of the volume itself.
+    /// Reads all group descriptors, counts free blocks and inodes, and notes the blocks of the volume itself.
     pub fn sum_groups(&mut self, task: &Task<'_>) -> Result<(), VolumeError> {
         let (mut blocks, mut inodes, mut own) = (0, 0, Vec::new());
         // Those of the first group follow below, but for the boot record.
@@ -236,7 +236,7 @@ impl Ext {
         Ok(())
     }
 
-    /// Tells what of the log is damaged: the volume can only be read then, unless its user knows. Blocks that a lost record
+    /// Tells the damage of the log: the volume can only be read then, unless its user knows. Blocks that a lost record
     /// may have revoked are left out, but for those that no file can have.
     fn settle_log(&mut self, log: ReplayedLog, access: Access) -> Begun {
         let ReplayedLog { mut blocks, doubtful, next, damage, has_lost, mut fast } = log;
@@ -256,7 +256,7 @@ impl Ext {
         self.damage.push(damage);
     }
 
-    /// Goes on from what the log says.
+    /// Goes on from the end of the log.
     fn start(&mut self, task: &Task<'_>, log: FoundLog, begun: Begun, access: Access) -> Result<(), OpenExtError> {
         let Begun { replayed, fast, mut has_lost } = begun;
         let mut next = replayed.next;
@@ -385,7 +385,7 @@ impl Ext {
                     Some(monitor) => {
                         let inline = Jbd2::new(&media, place, superblock, records);
                         let superblock = self.shape.superblock_block(0);
-                        Box::new(RetainedLog::new(&media, monitor, inline, superblock, most_kept))
+                        Box::new(VmAwareLog::new(&media, monitor, inline, superblock, most_kept))
                     }
                     None => Box::new(Jbd2::new(&media, place, superblock, records)),
                 };
@@ -411,7 +411,7 @@ impl Ext {
         u32::try_from(bytes / self.shape.block_bytes as u64).unwrap_or(u32::MAX)
     }
 
-    /// Takes what the log has for newer than what is on the device. A volume that can only be read keeps it in memory;
+    /// Takes the blocks of the log for newer than those on the device. A volume that can only be read keeps it in memory;
     /// of another it is written home.
     pub fn keep_replayed(&mut self, task: &Task<'_>, replayed: Replayed) -> Result<(), VolumeError> {
         if replayed.blocks.is_empty() {
@@ -437,7 +437,7 @@ impl Ext {
             }
             if is_written {
                 self.media.write(task, block, bytes, label)?;
-                // What was read before is older.
+                // Blocks that were read before are older.
                 self.blocks.forget(block);
             } else {
                 self.blocks.set(block, bytes);

@@ -50,10 +50,11 @@ impl Ext {
         }
         let size = file.inode.size();
         self.resize(task, &mut file, size)?;
-        let handle = self.begin(task, MAP_BLOCKS)?;
-        self.changing(|| {
-            self.remove_orphan(&handle, &mut file)?;
-            self.store_inode(&handle, &mut file, true)
+        self.within(task, MAP_BLOCKS, |handle| {
+            self.changing(|| {
+                self.remove_orphan(handle, &mut file)?;
+                self.store_inode(handle, &mut file, true)
+            })
         })
     }
 
@@ -76,19 +77,20 @@ impl Ext {
             if !named.is_empty() {
                 let mut empty = vec![0; self.shape.block_bytes];
                 orphans::clear(&mut empty, place, seed);
-                let handle = self.begin(task, MAP_BLOCKS)?;
-                handle.set(place, Content::Metadata, &empty);
+                self.within(task, MAP_BLOCKS, |handle| {
+                    handle.set(place, Content::Metadata, &empty);
+                    Ok(())
+                })?;
             }
         }
-        let mut head = self.head.enter(task);
-        let features = head.superblock.features();
-        if features.has(ORPHAN_PRESENT) {
-            drop(head);
-            let handle = self.begin(task, MAP_BLOCKS)?;
-            head = self.head.enter(task);
-            head.superblock.set_features(features.without(ORPHAN_PRESENT));
-            self.store_head(&handle, &mut head)?;
+        let features = self.head.enter(task).superblock.features();
+        if !features.has(ORPHAN_PRESENT) {
+            return Ok(());
         }
-        Ok(())
+        self.within(task, MAP_BLOCKS, |handle| {
+            let mut head = self.head.enter(task);
+            head.superblock.set_features(features.without(ORPHAN_PRESENT));
+            self.store_head(handle, &mut head)
+        })
     }
 }

@@ -25,7 +25,7 @@ use crate::fs::station::Access;
 use crate::task::Task;
 use std::sync::Arc;
 
-/// The region in this memory that `volume` would use, and the shape that it would get. Fails with what has to be done
+/// The region in this memory that `volume` would use, and the shape that it would get. Fails with the steps to be done
 /// before, and changes nothing.
 pub fn usable_region(
     nvm: &dyn Nvm,
@@ -144,7 +144,7 @@ impl Ext {
         Replayed { blocks: found.blocks, next: last.next(), damaged: found.damaged }
     }
 
-    /// If the volume's journal is in a region: takes in what it has that is not home. From then on the volume is one with
+    /// If the volume's journal is in a region: takes in its blocks that are not home. From then on the volume is one with
     /// a log in its own inode, which is empty.
     pub fn replay_region(&mut self, task: &Task<'_>, access: Access) -> Result<(), OpenExtError> {
         let Some(nvm) = self.nvm().map(Arc::clone) else { return Ok(()) };

@@ -1,6 +1,6 @@
 //! The replay of a log: which blocks its committed transactions have changed, and where their newest copies lie.
 //!
-//! 1. *Scan* (`log_scan`): transactions follow each other by number, each to its commit record; what has none was never
+//! 1. *Scan* (`log_scan`): transactions follow each other by number, each to its commit record; a transaction without one was never
 //!    committed.
 //! 2. *Revokes*: a block that was freed by a transaction is not brought back by that one or those before it.
 //! 3. *Copies*: of the others, the newest copy counts.
@@ -21,7 +21,7 @@ use crate::fs::volume::{Damage, VolumeError};
 use crate::task::Task;
 use std::collections::BTreeMap;
 
-/// What a journal has that is not home.
+/// The blocks of a journal that are not home.
 pub struct Replayed {
     /// Blocks with their newest bytes.
     pub blocks: BTreeMap<u64, Bytes>,
@@ -31,7 +31,7 @@ pub struct Replayed {
     pub damaged: Vec<VolumeError>,
 }
 
-/// What a log has that is not home.
+/// The blocks of a log that are not home.
 pub struct ReplayedLog {
     pub blocks: BTreeMap<u64, Bytes>,
     /// Blocks whose newest copy may have been revoked by a lost record.
@@ -46,7 +46,7 @@ pub struct ReplayedLog {
 }
 
 impl Ext {
-    /// Reads what the log has that is not home.
+    /// Reads the blocks of the log that are not home.
     pub fn replayed(&self, task: &Task<'_>, log: &FoundLog) -> Result<ReplayedLog, VolumeError> {
         let next = TransactionId(log.superblock.sequence());
         let mut replayed = ReplayedLog {
@@ -62,7 +62,7 @@ impl Ext {
         }
         let reader = Reader::new(self, task, log);
         let scanned = scan(&reader)?;
-        // What was not committed has this number, and is still there: it is not used again.
+        // A transaction that was not committed has this number, and is still there: it is not used again.
         replayed.next = scanned.end.next();
         replayed.has_lost = scanned.faults.iter().any(|fault| fault.loss == Loss::Records);
         replayed.damage.extend(scanned.faults.iter().map(|fault| told(fault, &scanned)));

@@ -1,5 +1,6 @@
 //! Calls on names: lookup, create, link, unlink, list. Renames are in `renames`.
 
+use crate::fs::nodes::names::{self, Entry, Parents, Removal, Store, subdirectories};
 use crate::fs::sfs::files::attributes::{DirectoryEntry, FileKind, InodeNumber, NewFile};
 use crate::fs::sfs::files::directory::{self, Index};
 use crate::fs::sfs::files::extended::blocks_of_attributes;
@@ -7,21 +8,42 @@ use crate::fs::sfs::files::inode::Inode;
 use crate::fs::sfs::log::records::Record;
 use crate::fs::sfs::media::format::BLOCK;
 use crate::fs::sfs::{Sfs, SfsError};
-use crate::fs::volume::{LONGEST_NAME, LONGEST_TARGET, MOST_LINKS, check_name, check_removed_name};
+use crate::fs::volume::{LONGEST_TARGET, Name};
 use crate::task::Task;
+
+/// The names and inodes of a volume, for the rules of names.
+pub(in crate::fs::sfs) struct Named<'s>(pub &'s mut Sfs, pub &'s Task<'s>);
+
+impl Parents for Named<'_> {
+    fn parent(&mut self, directory: InodeNumber) -> Result<InodeNumber, SfsError> {
+        Ok(InodeNumber(self.0.inode(self.1, directory.0)?.parent))
+    }
+
+    fn most_inodes(&self) -> u64 {
+        self.0.metadata.inode_file.count()
+    }
+}
+
+impl Store for Named<'_> {
+    fn entry(&mut self, (directory, name): Name) -> Result<Option<Entry>, SfsError> {
+        let found = self.0.find_name(self.1, directory.0, name)?;
+        Ok(found.map(|(inode, kind, _)| Entry { inode: InodeNumber(inode), kind }))
+    }
+
+    fn file(&mut self, inode: InodeNumber) -> Result<(FileKind, u32), SfsError> {
+        let file = self.0.inode(self.1, inode.0)?;
+        Ok((file.kind, file.links))
+    }
+
+    fn is_empty(&mut self, directory: InodeNumber) -> Result<bool, SfsError> {
+        Ok(self.0.index(self.1, directory.0)?.names() == 0)
+    }
+}
 
 impl Sfs {
     /// The inode of a name in a directory. (`.` and `..` are names, too.)
     pub fn lookup(&mut self, task: &Task<'_>, directory: InodeNumber, name: &[u8]) -> Result<InodeNumber, SfsError> {
-        let parent = self.directory(task, directory.0)?.parent;
-        match name {
-            b"." => Ok(directory),
-            b".." => Ok(InodeNumber(parent)),
-            name if name.len() > LONGEST_NAME => Err(SfsError::NameTooLong),
-            name => {
-                self.find_name(task, directory.0, name)?.map(|(inode, ..)| InodeNumber(inode)).ok_or(SfsError::NotFound)
-            }
-        }
+        names::lookup(&mut Named(self, task), (directory, name))?.ok_or(SfsError::NotFound)
     }
 
     /// Creates a file, directory, symbolic link, pipe, socket or device.
@@ -33,21 +55,7 @@ impl Sfs {
         new: &NewFile,
     ) -> Result<InodeNumber, SfsError> {
         self.check_writable()?;
-        check_name(name)?;
-        let parent = self.directory(task, directory.0)?;
-        let parent_links = parent.links;
-        if parent_links == 0 {
-            return Err(SfsError::NotFound);
-        }
-        if self.find_name(task, directory.0, name)?.is_some() {
-            return Err(SfsError::Exists);
-        }
-        if new.kind == FileKind::Directory && parent_links >= u32::MAX - 1 {
-            return Err(SfsError::TooManyLinks);
-        }
-        if new.target.len() > LONGEST_TARGET {
-            return Err(SfsError::NameTooLong);
-        }
+        names::make(&mut Named(self, task), (directory, name), new)?;
         let attributes = self.first_attributes(new)?;
         self.check_space(task, 4 + attributes.as_ref().map_or(0, |bytes| blocks_of_attributes(bytes)))?;
         let number = self.new_inode(task, directory.0, new)?;
@@ -61,7 +69,7 @@ impl Sfs {
             self.or_free_inode(task, number, put)?;
         }
         self.add_new_name(task, directory.0, name, number, new.kind)?;
-        self.update_directory(task, directory.0, i64::from(new.kind == FileKind::Directory))?;
+        self.update_directory(task, directory.0, subdirectories(new.kind))?;
         self.log.records.end();
         self.relieve(task)?;
         Ok(InodeNumber(number))
@@ -138,21 +146,7 @@ impl Sfs {
         name: &[u8],
     ) -> Result<(), SfsError> {
         self.check_writable()?;
-        check_name(name)?;
-        let file = self.inode(task, inode.0)?;
-        let kind = file.kind;
-        if kind == FileKind::Directory {
-            return Err(SfsError::NotPermitted("a directory cannot have a second name"));
-        }
-        if file.links >= MOST_LINKS {
-            return Err(SfsError::TooManyLinks);
-        }
-        if file.links == 0 || self.directory(task, directory.0)?.links == 0 {
-            return Err(SfsError::NotFound);
-        }
-        if self.find_name(task, directory.0, name)?.is_some() {
-            return Err(SfsError::Exists);
-        }
+        let Entry { kind, .. } = names::link(&mut Named(self, task), inode, (directory, name))?;
         self.check_space(task, 2)?;
         self.add_name(task, directory.0, name, inode.0, kind)?;
         self.log_record(&Record::Name { directory: directory.0, inode: inode.0, kind, name });
@@ -164,39 +158,24 @@ impl Sfs {
 
     /// Removes the name of a file that is not a directory.
     pub fn unlink(&mut self, task: &Task<'_>, directory: InodeNumber, name: &[u8]) -> Result<(), SfsError> {
-        self.check_writable()?;
-        check_name(name)?;
-        self.directory(task, directory.0)?;
-        let (inode, kind, _) = self.find_name(task, directory.0, name)?.ok_or(SfsError::NotFound)?;
-        if kind == FileKind::Directory {
-            return Err(SfsError::IsDirectory);
-        }
-        // Unreadable metadata fails the call before any change.
-        self.inode(task, inode)?;
-        self.remove_name(task, directory.0, name)?;
-        self.log_record(&Record::NoName { directory: directory.0, name });
-        self.update_directory(task, directory.0, 0)?;
-        self.change_links(task, inode, -1)?;
-        self.log.records.end();
-        self.relieve(task)
+        self.remove(task, (directory, name), Removal::File)
     }
 
     /// Removes an empty directory.
     pub fn remove_directory(&mut self, task: &Task<'_>, directory: InodeNumber, name: &[u8]) -> Result<(), SfsError> {
+        self.remove(task, (directory, name), Removal::Directory)
+    }
+
+    fn remove(&mut self, task: &Task<'_>, (directory, name): Name, what: Removal) -> Result<(), SfsError> {
         self.check_writable()?;
-        check_removed_name(name)?;
-        self.directory(task, directory.0)?;
-        let (inode, kind, _) = self.find_name(task, directory.0, name)?.ok_or(SfsError::NotFound)?;
-        if kind != FileKind::Directory {
-            return Err(SfsError::NotDirectory);
-        }
-        if self.count_names(task, inode)? > 0 {
-            return Err(SfsError::NotEmpty);
-        }
+        let entry = names::unlink(&mut Named(self, task), (directory, name), what)?;
+        // Unreadable metadata fails the call before any change.
+        self.inode(task, entry.inode.0)?;
         self.remove_name(task, directory.0, name)?;
         self.log_record(&Record::NoName { directory: directory.0, name });
-        self.update_directory(task, directory.0, -1)?;
-        self.change_links(task, inode, -2)?;
+        let subdirectories = subdirectories(entry.kind);
+        self.update_directory(task, directory.0, -subdirectories)?;
+        self.change_links(task, entry.inode.0, -1 - subdirectories)?;
         self.log.records.end();
         self.relieve(task)
     }
@@ -206,13 +185,13 @@ impl Sfs {
         &mut self,
         task: &Task<'_>,
         directory: u64,
-        more: i64,
+        more: i32,
     ) -> Result<(), SfsError> {
         let now = self.wall(task);
         let it = self.inode_mut(task, directory)?;
         it.times.written(now);
         it.is_unlogged = true;
-        it.links = it.links.saturating_add_signed(more as i32);
+        it.links = it.links.saturating_add_signed(more);
         self.log.records.touch(directory);
         Ok(())
     }
@@ -332,11 +311,6 @@ impl Sfs {
         Ok(self.inode(task, directory)?.index.as_ref().expect("the index was built"))
     }
 
-    /// Number of names in a directory.
-    pub(in crate::fs::sfs) fn count_names(&mut self, task: &Task<'_>, directory: u64) -> Result<usize, SfsError> {
-        Ok(self.index(task, directory)?.names())
-    }
-
     /// The inode of a name, its kind, and the offset of its record.
     pub(in crate::fs::sfs) fn find_name(
         &mut self,
@@ -448,16 +422,14 @@ impl Sfs {
     pub(in crate::fs::sfs) fn replace_name(
         &mut self,
         task: &Task<'_>,
-        directory: u64,
-        name: &[u8],
-        inode: u64,
-        kind: FileKind,
+        (InodeNumber(directory), name): Name,
+        entry: Entry,
     ) -> Result<(), SfsError> {
         let (.., place) = self.find_name(task, directory, name)?.ok_or(SfsError::NotFound)?;
         let number = place / BLOCK as u64;
         let virtual_block = self.mapped(task, directory, number)?;
         let block = self.metadata_block_mut(task, virtual_block, directory, number)?;
-        directory::replace(block, (place % BLOCK as u64) as usize, inode, kind);
+        directory::replace(block, (place % BLOCK as u64) as usize, entry.inode.0, entry.kind);
         Ok(())
     }
 

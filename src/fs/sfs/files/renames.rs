@@ -1,9 +1,11 @@
 //! Renames, exchanges and whiteouts. Each is one operation of the log, so that a crash leaves all of it or nothing.
 
+use super::names::Named;
+use crate::fs::nodes::names::{self, Entry, MovedLinks, Rename, subdirectories};
 use crate::fs::sfs::files::attributes::{FileKind, IfExists, InodeNumber, NewFile};
 use crate::fs::sfs::log::records::Record;
 use crate::fs::sfs::{Sfs, SfsError};
-use crate::fs::volume::check_name;
+use crate::fs::volume::{Name, Renaming};
 use crate::task::Task;
 
 impl Sfs {
@@ -15,7 +17,7 @@ impl Sfs {
         to: (InodeNumber, &[u8]),
         taken: IfExists,
     ) -> Result<(), SfsError> {
-        self.move_name(task, from, to, taken, None)
+        self.move_name(task, from, to, Renaming { if_exists: taken, whiteout: None })
     }
 
     /// Renames, and leaves a whiteout under the old name (`RENAME_WHITEOUT`): character device 0, which for overlayfs
@@ -32,128 +34,91 @@ impl Sfs {
         taken: IfExists,
         owner: (u32, u32),
     ) -> Result<(), SfsError> {
-        if taken == IfExists::Exchange {
-            return Err(SfsError::Invalid("an exchange leaves no name for a whiteout"));
-        }
-        self.move_name(task, from, to, taken, Some(owner))
+        self.move_name(task, from, to, Renaming { if_exists: taken, whiteout: Some(owner) })
     }
 
-    fn move_name(
-        &mut self,
-        task: &Task<'_>,
-        from: (InodeNumber, &[u8]),
-        to: (InodeNumber, &[u8]),
-        taken: IfExists,
-        whiteout: Option<(u32, u32)>,
-    ) -> Result<(), SfsError> {
+    fn move_name(&mut self, task: &Task<'_>, from: Name, to: Name, how: Renaming) -> Result<(), SfsError> {
+        names::check_renaming(&how)?;
         self.check_writable()?;
-        let ((from_directory, from_name), (to_directory, to_name)) = (from, to);
-        check_name(from_name)?;
-        check_name(to_name)?;
-        self.directory(task, from_directory.0)?;
-        if self.directory(task, to_directory.0)?.links == 0 {
-            return Err(SfsError::NotFound);
-        }
-        let (inode, kind, _) = self.find_name(task, from_directory.0, from_name)?.ok_or(SfsError::NotFound)?;
-        let there = self.find_name(task, to_directory.0, to_name)?;
-        let is_directory = kind == FileKind::Directory;
-        if is_directory && self.is_within(task, to_directory.0, inode)? {
-            return Err(SfsError::Invalid("a directory cannot be moved into itself"));
-        }
-        match (there, taken) {
-            (None, IfExists::Exchange) => return Err(SfsError::NotFound),
-            (Some(_), IfExists::Refuse) => return Err(SfsError::Exists),
-            (Some((other, ..)), _) if other == inode => return Ok(()),
-            (Some((other, other_kind, _)), IfExists::Exchange) => {
-                if other_kind == FileKind::Directory && self.is_within(task, from_directory.0, other)? {
-                    return Err(SfsError::Invalid("a directory cannot be moved into itself"));
-                }
-                return self.exchange(
-                    task,
-                    (from_directory.0, from_name, inode, kind),
-                    (to_directory.0, to_name, other, other_kind),
-                );
-            }
-            (Some((other, other_kind, _)), IfExists::Replace) => {
-                match (is_directory, other_kind == FileKind::Directory) {
-                    (true, false) => return Err(SfsError::NotDirectory),
-                    (false, true) => return Err(SfsError::IsDirectory),
-                    (true, true) if self.count_names(task, other)? > 0 => return Err(SfsError::NotEmpty),
-                    _ => {}
+        match names::rename(&mut Named(self, task), from, to, &how)? {
+            Rename::Nothing => return Ok(()),
+            Rename::Exchange { file, other, links } => self.exchange(task, (from, file), (to, other), links)?,
+            Rename::Move { file, replaced, links } => {
+                self.check_space(task, if how.whiteout.is_some() { 4 } else { 2 })?;
+                self.move_entry(task, (from, file), (to, replaced), links)?;
+                if let Some(owner) = how.whiteout {
+                    self.put_whiteout(task, from, owner)?;
                 }
             }
-            (None, _) => {}
-        }
-        self.check_space(task, if whiteout.is_some() { 4 } else { 2 })?;
-        let moves = is_directory && from_directory != to_directory;
-        // Unreadable metadata fails the call before any change. The new name is added first, so that the file always
-        // has a name.
-        self.inode(task, inode)?;
-        if let Some((other, ..)) = there {
-            self.inode(task, other)?;
-        }
-        match there {
-            Some(_) => self.replace_name(task, to_directory.0, to_name, inode, kind)?,
-            None => self.add_name(task, to_directory.0, to_name, inode, kind)?,
-        }
-        if let Err(error) = self.remove_name(task, from_directory.0, from_name) {
-            match there {
-                Some((other, other_kind, _)) => self.replace_name(task, to_directory.0, to_name, other, other_kind)?,
-                None => self.remove_name(task, to_directory.0, to_name).map(drop)?,
-            }
-            return Err(error);
-        }
-        self.log_record(&Record::NoName { directory: from_directory.0, name: from_name });
-        let mut more_in_to = i64::from(moves);
-        if let Some((other, other_kind, _)) = there {
-            let is_directory = other_kind == FileKind::Directory;
-            more_in_to -= i64::from(is_directory);
-            self.change_links(task, other, if is_directory { -2 } else { -1 })?;
-            self.renamed.insert(inode);
-        }
-        self.log_record(&Record::Name { directory: to_directory.0, inode, kind, name: to_name });
-        self.update_directory(task, from_directory.0, -i64::from(moves))?;
-        self.update_directory(task, to_directory.0, more_in_to)?;
-        self.update_renamed(task, inode, to_directory.0)?;
-        self.hint_by_name(task, inode, to_name)?;
-        if let Some(owner) = whiteout {
-            self.put_whiteout(task, from_directory.0, from_name, owner)?;
         }
         self.log.records.end();
         self.relieve(task)
+    }
+
+    /// Moves a file to a name that is free, or that another file loses.
+    fn move_entry(
+        &mut self,
+        task: &Task<'_>,
+        (from, file): (Name, Entry),
+        (to, replaced): (Name, Option<Entry>),
+        links: MovedLinks,
+    ) -> Result<(), SfsError> {
+        let inode = file.inode.0;
+        // Unreadable metadata fails the call before any change. The new name is added first, so that the file always
+        // has a name.
+        self.inode(task, inode)?;
+        if let Some(other) = replaced {
+            self.inode(task, other.inode.0)?;
+        }
+        match replaced {
+            Some(_) => self.replace_name(task, to, file)?,
+            None => self.add_name(task, to.0.0, to.1, inode, file.kind)?,
+        }
+        if let Err(error) = self.remove_name(task, from.0.0, from.1) {
+            match replaced {
+                Some(other) => self.replace_name(task, to, other)?,
+                None => self.remove_name(task, to.0.0, to.1).map(drop)?,
+            }
+            return Err(error);
+        }
+        self.log_record(&Record::NoName { directory: from.0.0, name: from.1 });
+        if let Some(other) = replaced {
+            self.change_links(task, other.inode.0, -1 - subdirectories(other.kind))?;
+            self.renamed.insert(inode);
+        }
+        self.log_record(&Record::Name { directory: to.0.0, inode, kind: file.kind, name: to.1 });
+        self.update_directory(task, from.0.0, links.from)?;
+        self.update_directory(task, to.0.0, links.to)?;
+        self.update_renamed(task, inode, to.0.0)?;
+        self.hint_by_name(task, inode, to.1)
     }
 
     fn put_whiteout(
         &mut self,
         task: &Task<'_>,
-        directory: u64,
-        name: &[u8],
+        (directory, name): Name,
         (user, group): (u32, u32),
     ) -> Result<(), SfsError> {
         let kind = FileKind::CharacterDevice;
         let new = NewFile { kind, permissions: 0, user, group, device: 0, target: b"", attributes: &[] };
-        let inode = self.new_inode(task, directory, &new)?;
-        self.add_new_name(task, directory, name, inode, kind)
+        let inode = self.new_inode(task, directory.0, &new)?;
+        self.add_new_name(task, directory.0, name, inode, kind)
     }
 
     fn exchange(
         &mut self,
         task: &Task<'_>,
-        one: (u64, &[u8], u64, FileKind),
-        other: (u64, &[u8], u64, FileKind),
+        one: (Name, Entry),
+        other: (Name, Entry),
+        links: MovedLinks,
     ) -> Result<(), SfsError> {
-        for (place, what) in [(one, other), (other, one)] {
-            self.replace_name(task, place.0, place.1, what.2, what.3)?;
-            self.log_record(&Record::Name { directory: place.0, inode: what.2, kind: what.3, name: place.1 });
-            self.update_renamed(task, what.2, place.0)?;
+        for ((directory, name), file) in [(one.0, other.1), (other.0, one.1)] {
+            self.replace_name(task, (directory, name), file)?;
+            self.log_record(&Record::Name { directory: directory.0, inode: file.inode.0, kind: file.kind, name });
+            self.update_renamed(task, file.inode.0, directory.0)?;
         }
-        let directories = |kind: FileKind| i64::from(kind == FileKind::Directory);
-        let more = directories(other.3) - directories(one.3);
-        let more = if one.0 == other.0 { 0 } else { more };
-        self.update_directory(task, one.0, more)?;
-        self.update_directory(task, other.0, -more)?;
-        self.log.records.end();
-        self.relieve(task)
+        self.update_directory(task, one.0.0.0, links.from)?;
+        self.update_directory(task, other.0.0.0, links.to)
     }
 
     /// Updates a renamed file and its parent.
@@ -167,22 +132,5 @@ impl Sfs {
         }
         self.log.records.touch(inode);
         Ok(())
-    }
-
-    /// True if `directory` is `other`, or lies below it.
-    fn is_within(&mut self, task: &Task<'_>, directory: u64, other: u64) -> Result<bool, SfsError> {
-        let mut at = directory;
-        for _ in 0..self.metadata.inode_file.count() {
-            if at == other {
-                return Ok(true);
-            }
-            let parent = self.inode(task, at)?.parent;
-            if parent == at {
-                return Ok(false);
-            }
-            at = parent;
-        }
-        let why = "it is its own ancestor".to_string();
-        Err(SfsError::Damaged { what: format!("directory {directory}"), why })
     }
 }

@@ -1,7 +1,7 @@
 //! Checkpoints: the newest committed image of each block goes home, and slots are recycled.
 //!
 //! A [round](super::super::rounds) covers all slots up to the cut of a transaction. Its parts are the partitions; a thread writes
-//! the blocks of its partition home, newest image only, in runs of neighbours. Who ends the last partition flushes the
+//! the blocks of its partition home, newest image only, in runs of neighbours. The thread that ends the last partition flushes the
 //! device, stores the checkpoint's record, and recycles the slots (J14): the barrier of the paper, without a counter that is
 //! set back (J15).
 
@@ -133,7 +133,7 @@ impl NvmJournal {
         Some((Goal { last, cut, written: Mutex::default() }, parts))
     }
 
-    /// Writes home what is durable now, or waits for the round that is under way.
+    /// Writes the durable transactions home, or waits for the round that is under way.
     pub(super) fn checkpoint_now(&self, task: &Task<'_>) -> Result<(), VolumeError> {
         self.finish_with(task, || self.goal())
     }
@@ -183,7 +183,7 @@ impl Checkpointed for NvmJournal {
             }
     }
 
-    /// Finds what a round writes home of a partition: the newest image of each block, unless it was freed since.
+    /// Finds the blocks that a round writes home of a partition: the newest image of each block, unless it was freed since.
     fn part(&self, goal: &Goal, partition: usize) -> Part {
         let ring = &self.rings[partition];
         let mut newest: FxHashMap<u64, Image> = FxHashMap::default();
@@ -244,7 +244,7 @@ impl Checkpointed for NvmJournal {
         }
         let mut under_way = locked(&self.checkpoints.under_way);
         under_way.blocks.clear();
-        // Before the lock is free: who finds nothing there relies on it that these can be used.
+        // Before the lock is free: a task that finds nothing there relies on it that these can be used.
         self.common.unhold_all(under_way.freed_late.drain(..));
         Ok(flushed?)
     }

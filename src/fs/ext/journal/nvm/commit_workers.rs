@@ -1,5 +1,5 @@
 //! The commit workers of `scheme=paper`: a thread for each partition looks at the flags of its slots without a pause, and
-//! who commits reads how far each of them is. A partition that has no thread at the moment is looked at by who commits.
+//! a task that commits reads how far each of them is. It looks itself at a partition that has no thread at the moment.
 //!
 //! The threads are lent, as those of checkpoints are. A thread watches a partition for some looks and goes back to its
 //! lender, which may want to stop it.

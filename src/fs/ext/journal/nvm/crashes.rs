@@ -1,7 +1,7 @@
 //! Crashes of the journal before every store and fence of its memory and every write and flush of the device below.
 //!
 //! A line of memory that was not fenced survives or not, each for itself; so does a block of the device that was written
-//! and not flushed. What is left must be the content of all blocks after a commit: the last that was acknowledged, or the
+//! and not flushed. The rest must be the content of all blocks after a commit: the last that was acknowledged, or the
 //! one that was under way.
 
 use super::layout::{Hash, Shape, Superblock};
@@ -45,7 +45,7 @@ impl Disk {
         self.1.is_cut()
     }
 
-    /// What is left if `keeps` answers true for a write.
+    /// The bytes that are left if `keeps` answers true for a write.
     fn left(&self, mut keeps: impl FnMut(usize) -> bool) -> BTreeMap<u64, Vec<u8>> {
         let state = self.0.lock().unwrap();
         let mut left = state.durable.clone();
@@ -181,10 +181,13 @@ impl World {
                         handle.set(block * STRIDE, Content::Metadata, &[*byte; BLOCK]);
                         self.now.insert(*block, Some(*byte));
                     }
+                    handle.end();
                 }
                 Step::Free(block) => {
                     let number = block * STRIDE;
-                    self.journal.begin(&task, 1).unwrap().free(number..number + 1, true);
+                    let handle = self.journal.begin(&task, 1).unwrap();
+                    handle.free(number..number + 1, true);
+                    handle.end();
                     self.now.insert(*block, None);
                 }
                 Step::Reuse(block, byte) => {
@@ -212,7 +215,7 @@ impl World {
         }
     }
 
-    /// Checks what a crash has left, in memory and on the device.
+    /// Checks the state after a crash, in memory and on the device.
     fn check(&self, memory: Vec<u8>, mut disk: BTreeMap<u64, Vec<u8>>, what: &dyn Fn() -> String) {
         let nvm = Lines::of(memory);
         let region = FoundRegion::find(&nvm).unwrap().expect("its superblock is durable");
@@ -233,7 +236,7 @@ impl World {
         assert_eq!(contents(&nvm, &region, &disk, what), found, "{}, replayed twice", what());
     }
 
-    /// Checks all combinations of what may survive if there are at most `most`, or else so many at random.
+    /// Checks all combinations of lines and writes that may survive if there are at most `most`, or else so many at random.
     fn check_crashes(&self, most: u64, random: &mut Random, what: &dyn Fn() -> String) {
         let pending = self.disk.pending() as u32;
         let disks = (pending < 16).then(|| 1u64 << pending);
@@ -384,7 +387,7 @@ fn crashes_at_random_of_long_histories_leave_the_state_of_a_commit() {
     assert!(waits > 0, "some handles waited for room");
 }
 
-/// Damage below a commit is reported, whatever it hits.
+/// Damage below a commit is reported, at any place.
 #[test]
 fn damage_below_a_commit_is_reported_and_never_taken_for_a_state() {
     let mut reported = 0;

@@ -1,8 +1,8 @@
-//! The entrance to the running transaction: handles go in and out without a lock, and who closes the transaction waits
+//! The entrance to the running transaction: handles go in and out without a lock, and the task that closes the transaction waits
 //! until none is inside (J6).
 //!
 //! Each handle counts itself in one of several cells, so that threads on several processors do not share a line. It goes
-//! in first and looks then if the entrance is being closed; who closes says so first and looks then at the cells. Of two
+//! in first and looks then if the entrance is being closed; the task that closes says so first and looks then at the cells. Of two
 //! that do so at once, at least one sees the other.
 
 use super::atomic::{AtomicU64, Padded, fence};
@@ -25,7 +25,7 @@ pub enum Entered {
     Yes,
     /// It is closed.
     No,
-    /// It is closed, and who has closed it may have seen the caller inside.
+    /// It is closed, and the task that has closed it may have seen the caller inside.
     AndLeft,
 }
 

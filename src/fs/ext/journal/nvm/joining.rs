@@ -1,8 +1,8 @@
 //! Joining: a block that a transaction changes several times is stored once, as it is when the transaction is closed.
 //!
-//! A handle that ends only notes which blocks it has changed, by partition. Who closes the transaction takes a slot and a
+//! A handle that ends only notes which blocks it has changed, by partition. The task that closes the transaction takes a slot and a
 //! snapshot for each: nobody is inside then, so that the blocks are as the last handle has left them. The slots are
-//! filled by who has closed it and by all who wait for it, a partition each. A change that is not committed was never
+//! filled by the task that has closed it and by all tasks that wait for it, a partition each. A change that is not committed was never
 //! promised to survive, so that nothing is lost by storing it later.
 
 use super::NvmJournal;
@@ -53,7 +53,7 @@ impl Joining {
 }
 
 impl NvmJournal {
-    /// Notes what a handle has done. Returns the number of slots that it needs beyond those of handles before it.
+    /// Notes the changes of a handle. Returns the number of slots that it needs beyond those of handles before it.
     pub(super) fn join(&self, task: &Task<'_>, id: TransactionId, done: Done) -> usize {
         let partition_of = |block: u64| self.shape().partition_of(block) as usize;
         let Done { mut changed, revoked, .. } = done;
@@ -123,10 +123,10 @@ impl NvmJournal {
                 let lock = self.slots_lock.as_ref().map(|lock| lock.enter(task));
                 self.store_slots(task, closed.id, &slots);
                 drop(lock);
-                // Those who wait fill the slots of other partitions meanwhile.
+                // Waiting tasks fill the slots of other partitions meanwhile.
                 task.give_way();
             }
-            // All are taken: who has taken the last of them completes them.
+            // All are taken: the task that has taken the last of them completes them.
             let mut all = locked(&self.joining.closed);
             if all.front().is_some_and(|first| Arc::ptr_eq(first, &closed)) {
                 all.pop_front();

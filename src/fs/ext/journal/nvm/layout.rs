@@ -26,8 +26,8 @@
 //! 32 transaction    36 kind    40 generation    48 bytes of data    52 ... zero
 //! ```
 //!
-//! A *generation* is the time between two moments at which the region was empty: what is left in slots from an earlier one
-//! is not taken for anything.
+//! A *generation* is the time between two moments at which the region was empty: slots from an earlier one
+//! are not taken for anything.
 
 use super::ring::Kept;
 use crate::crc;
@@ -202,7 +202,7 @@ impl Superblock {
         nvm.fence();
     }
 
-    /// Clears the superblocks and the records of memory that is formatted, whatever it holds.
+    /// Clears the superblocks and the records of memory that is formatted, with any content.
     pub fn clear(nvm: &dyn Nvm) {
         nvm.store(0, &[0; PARTITIONS as usize]);
         nvm.fence();
@@ -364,7 +364,7 @@ pub struct Header {
 
 /// Bytes of a range of freed blocks in the data of a slot: its first block, and its end.
 const RANGE_BYTES: usize = 16;
-/// The most ranges of a slot, whatever the size of a block.
+/// The most ranges of a slot, for blocks of any size.
 pub const MOST_RANGES: usize = 1024 / RANGE_BYTES;
 
 /// The data of a slot with freed blocks.
@@ -396,7 +396,7 @@ impl Header {
         nvm.store(header_at, &bytes);
     }
 
-    /// Reads a slot and its data; fails with what is wrong.
+    /// Reads a slot and its data; fails with the fault.
     pub fn read(nvm: &dyn Nvm, shape: &Shape, partition: u32, slot: u64) -> Result<(Header, Vec<u8>), String> {
         let mut bytes = [0; LINE_BYTES];
         nvm.read(shape.header(partition, slot), &mut bytes);

@@ -1,5 +1,5 @@
 //! The journal in partitioned non-volatile memory (Park, Lee, Han, "Design and Implementation of NVM-based Concurrent
-//! Journaling Scheme", JKCA 21(7), 2021), with what the paper leaves open: docs/decisions/0012 has each point.
+//! Journaling Scheme", JKCA 21(7), 2021), with the points that the paper leaves open: docs/decisions/0012 has each.
 //!
 //! ```text
 //!  threads          a block of a transaction: snapshot, a slot in its partition by one atomic addition, copy, fence, flag;
@@ -16,14 +16,14 @@
 //! | `mod` | handles and commits |
 //! | `entrance` | handles go into the running transaction, and out, without a lock |
 //! | `ring` | the slots of a partition, without locks; credits |
-//! | `layout` | what lies in the region |
+//! | `layout` | the structures in the region |
 //! | `options` | the options of the journal |
 //! | `storing` | blocks into their slots |
 //! | `joining` | a block that a transaction changes several times is stored once |
 //! | `waiters` | threads that wait for the progress of others |
 //! | `commit_workers` | threads that look at the flags, with `scheme=paper` |
 //! | `checkpoint` | rounds of the checkpoint threads |
-//! | `recovery` | what a region holds after a crash |
+//! | `recovery` | the content of a region after a crash |
 //! | `tests`, `crashes`, `ring_models` | tests: with threads, with losses of power, under a model checker |
 
 mod checkpoint;
@@ -84,13 +84,13 @@ pub struct NvmJournal {
     nvm: Arc<dyn Nvm>,
     superblock: Superblock,
     scheme: Scheme,
-    /// With [`Slots::Locked`]: whoever takes and fills slots is alone inside.
+    /// With [`Slots::Locked`]: a task that takes and fills slots is alone inside.
     slots_lock: Option<Gate<()>>,
     rings: Vec<Ring>,
     credits: Credits,
-    /// Handles are inside; who closes a transaction waits until they have left.
+    /// Handles are inside; the task that closes a transaction waits until they have left.
     entrance: Entrance,
-    /// The same for simulated tasks, which take turns at gates: handles are its readers, who closes is alone.
+    /// The same for simulated tasks, which take turns at gates: handles are its readers, the task that closes is alone.
     open: SharedGate<()>,
     /// The running transaction.
     running: AtomicU32,
@@ -231,7 +231,7 @@ impl NvmJournal {
             cut.store(ring.tail(), Release);
         }
         task.spend(Step::LineShared, self.rings.len() as u64);
-        // In this order: who sees that nothing has begun, and then that the transaction still runs, has nothing to commit.
+        // In this order: a task that sees that nothing has begun, and then that the transaction still runs, has nothing to commit.
         self.running.store(id.next().0, Release);
         self.begun.store(NEVER, Release);
         true
@@ -321,7 +321,7 @@ impl NvmJournal {
     }
 
     /// Blocks whose freeing is durable can be used again, but those that are on their way home. When this returns, that is
-    /// so, whoever has done it: the lock is held until then.
+    /// so, also if another task has done it: the lock is held until then.
     fn unhold_freed(&self) {
         let mut freed = locked(&self.freed);
         let (durable, left): (Vec<_>, Vec<_>) = freed.drain(..).partition(|(freed_by, _)| self.is_durable(*freed_by));
@@ -338,7 +338,7 @@ impl NvmJournal {
         Ok(())
     }
 
-    /// Makes room for a handle that found none: commits, if what has changed takes it up, and waits for a checkpoint.
+    /// Makes room for a handle that found none: commits, if the changes take it up, and waits for a checkpoint.
     fn make_room(&self, task: &Task<'_>, blocks: usize) -> Result<(), VolumeError> {
         if self.renew_credits(blocks) {
             return Ok(());
@@ -351,14 +351,14 @@ impl NvmJournal {
         Ok(())
     }
 
-    /// Commits what has changed, and waits for a checkpoint.
+    /// Commits the running transaction, and waits for a checkpoint.
     fn empty(&self, task: &Task<'_>) -> Result<(), VolumeError> {
         self.counts.waits.fetch_add(1, Relaxed);
         self.commit(task, self.running())?;
         self.checkpoint_now(task)
     }
 
-    /// Takes what is free into the credits; true if there are so many now.
+    /// Takes the free slots into the credits; true if there are so many now.
     fn renew_credits(&self, blocks: usize) -> bool {
         self.checkpoints.alone(|| self.credits.renew(self.rings.iter()));
         self.credits.reserve(blocks) && {
@@ -411,7 +411,7 @@ impl Journal for NvmJournal {
         }
         if self.running() == id {
             if self.begun().is_none() && self.running() == id {
-                // What the caller has changed is in earlier transactions, which may be closed and not durable yet.
+                // The changes of the caller are in earlier transactions, which may be closed and not durable yet.
                 return self.wait_for(task, TransactionId(id.0.wrapping_sub(1)));
             }
             if self.close(task, id) {
@@ -494,7 +494,11 @@ impl Journal for NvmJournal {
         }
     }
 
-    fn leaves(&self, handle: &mut Handle<'_>) {
+    fn ends(&self, handle: &mut Handle<'_>) {
         self.store_handle(handle);
+    }
+
+    fn abandons(&self, handle: &mut Handle<'_>) {
+        self.abandon_handle(handle);
     }
 }

@@ -40,7 +40,7 @@ impl Choice for Scheme {
 pub enum Slots {
     /// By one atomic addition for each partition; nothing else is shared.
     Atomic,
-    /// Behind one lock for all partitions, which is held until the slots are filled. It shows what the additions are worth.
+    /// Behind one lock for all partitions, which is held until the slots are filled. It shows the worth of the additions.
     Locked,
 }
 
@@ -78,7 +78,7 @@ pub const PARTITIONS: u32 = 8;
 pub const LEAST_SLOTS: u64 = 4 * (192 + FOR_REVOKES as u64);
 
 impl NvmOptions {
-    /// The shape of a region of so many bytes, which may have one already. Fails with what would be right.
+    /// The shape of a region of so many bytes, which may have one already. Fails with a size that would be right.
     pub fn shape(&self, bytes: u64, block_bytes: usize, width: usize, known: Option<Shape>) -> Result<Shape, String> {
         let partitions = self.partitions.or(known.map(|shape| shape.partitions)).unwrap_or(PARTITIONS);
         let hash = self.hash.or(known.map(|shape| shape.hash)).unwrap_or(self.scheme.hash());

@@ -82,7 +82,7 @@ impl FoundRegion {
         Ok(Some(FoundRegion { superblock }))
     }
 
-    /// Reads what is committed and not home.
+    /// Reads the committed blocks that are not home.
     pub fn replayable(&self, nvm: &dyn Nvm) -> Replayable {
         let superblock = &self.superblock;
         let latest = |records: &mut dyn Iterator<Item = Record>| {

@@ -5,7 +5,7 @@
 //!   free      | committed ... | complete, or not   |      free
 //!   ──────────┴───────────────┴────────────────────┴──────────────▶ index; slot = index mod slots
 //!             recycled by      advanced by          taken by
-//!             a checkpoint     who commits          who journals: one atomic addition
+//!             a checkpoint     a commit             a handle: one atomic addition
 //! ```
 //!
 //! Indexes are 64-bit and never go back. A slot is complete when its flag is its index + 1 (J2): so a flag from the round
@@ -56,7 +56,7 @@ impl Kept {
     }
 }
 
-/// A slot: its flag, and what it holds, which is valid once the flag says so.
+/// A slot: its flag, and its entry, which is valid once the flag says so.
 #[derive(Debug, Default)]
 struct Slot {
     flag: AtomicU64,
@@ -160,7 +160,7 @@ impl Ring {
     }
 
     /// Looks at the flags behind those that were checked, up to `end`, and answers up to which index all are complete.
-    /// Whoever commits may call it, several at once.
+    /// Tasks that commit may call it, several at once.
     pub fn check(&self, end: u64) -> u64 {
         let before = self.checked();
         let mut at = before;
@@ -197,9 +197,9 @@ impl Ring {
 /// Room that handles have reserved. A handle that has credits for `n` slots finds them free, all in one partition if it
 /// comes to that.
 ///
-/// `free` and the credits of open handles together never exceed what is free in the fullest partition. A handle uses up
-/// credits for all slots that it takes, whatever their partitions; so they run out before the slots do, and are
-/// [renewed](Credits::renew) from what is really free.
+/// `free` and the credits of open handles together never exceed the free slots of the fullest partition. A handle uses up
+/// credits for all slots that it takes, of any partition; so they run out before the slots do, and are
+/// [renewed](Credits::renew) from the slots that are really free.
 #[derive(Debug)]
 pub struct Credits {
     free: Padded<AtomicI64>,
@@ -230,7 +230,7 @@ impl Credits {
         self.free.0.fetch_add(reserved as i64 - used as i64, AcqRel);
     }
 
-    /// Grants what is free in the fullest of the partitions. One thread at a time renews.
+    /// Grants the free slots of the fullest of the partitions. One thread at a time renews.
     pub fn renew<'r>(&self, rings: impl Iterator<Item = &'r Ring>) {
         // In this order: slots that are taken between the two loads make `least` smaller, and never the credits greater.
         let granted = self.granted.0.load(Acquire);

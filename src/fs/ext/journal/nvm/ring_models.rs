@@ -2,7 +2,7 @@
 //! values that a load may see by the memory model.
 //!
 //! A slot's bytes in non-volatile memory are plain memory. Here they are atomics beside the ring that are stored to and
-//! loaded without order of their own: who loads an old value was let in too early.
+//! loaded without order of their own: a task that loads an old value was let in too early.
 //!
 //! `CHECKED_PREEMPTIONS` is the most switches of a run away from a thread that could go on (3 if it is not set): with 5, a
 //! model takes more than a minute.
@@ -26,7 +26,7 @@ struct Partitions {
     home: AtomicU64,
 }
 
-/// What a handle stores in the slot with this index: no other slot has it, and no other lap.
+/// The value that a handle stores in the slot with this index: no other slot has it, and no other lap.
 fn entry(partition: usize, index: u64) -> Entry {
     let block = 100 * (partition as u64 + 1) + index;
     Entry { block, version: block + 1000, what: Kept::Image(Content::Data) }
@@ -72,7 +72,7 @@ impl Partitions {
         self.rings[0].recycle(SLOTS);
     }
 
-    /// Looks how far a partition is complete; all slots in between hold what was stored in them.
+    /// Looks how far a partition is complete; all slots in between hold their values.
     fn checked(&self, partition: usize, from: u64, end: u64) -> u64 {
         let to = self.rings[partition].check(end);
         for index in from..to.min(end) {
@@ -107,7 +107,7 @@ fn check(program: impl Fn() + Send + Sync + 'static) {
     checker.check(program);
 }
 
-/// Threads that each do what `work` says with their number.
+/// Threads that each do the `work` of their number.
 fn spawn<const N: usize>(all: &Arc<Partitions>, work: [fn(&Partitions); N]) -> [thread::JoinHandle<()>; N] {
     work.map(|work| {
         let all = Arc::clone(all);
@@ -152,7 +152,7 @@ fn commits_that_check_at_the_same_time_both_see_what_was_stored() {
     });
 }
 
-/// A commit goes on from what another has checked, and sees no flag itself.
+/// A commit goes on from the slots that another has checked, and sees no flag itself.
 #[test]
 fn a_commit_relies_on_what_another_has_checked() {
     check(|| {
@@ -220,7 +220,7 @@ fn who_renews_credits_after_a_checkpoint_finds_the_slots_home_and_an_old_commit_
     });
 }
 
-/// Handles of both partitions take slots and give back what they did not use, while a checkpoint renews the credits.
+/// Handles of both partitions take slots and give back those that they did not use, while a checkpoint renews the credits.
 #[test]
 fn credits_are_never_more_than_free_slots() {
     check(|| {

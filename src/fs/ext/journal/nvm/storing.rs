@@ -1,4 +1,4 @@
-//! A handle ends: what it has changed is copied into slots, at once or when its transaction is closed.
+//! A handle ends: its changed blocks are copied into slots, at once or when its transaction is closed.
 //!
 //! With `scheme=paper`, as the paper has it:
 //!
@@ -9,7 +9,7 @@
 //! Otherwise changes are [joined](super::joining): a block is copied once for each transaction that has changed it.
 //!
 //! A snapshot costs no copy: the bytes of a block are shared, and copied if it is changed meanwhile. It carries the version
-//! of the block, so that the newest of several images is known whatever their slots (J5).
+//! of the block, so that the newest of several images is known in any slots (J5).
 
 use super::atomic::locked;
 use super::layout::{Header, MOST_RANGES, ranges_to_bytes};
@@ -24,7 +24,7 @@ use crate::task::{Step, Task};
 use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// A slot that is taken, and what goes there.
+/// A slot that is taken, and its content.
 pub(super) struct Taken {
     pub(super) partition: u32,
     pub(super) index: u64,
@@ -41,16 +41,15 @@ impl Drop for Unfinished<'_> {
     }
 }
 
+/// Slots that were reserved for a handle.
+fn reserved(handle: &Handle<'_>) -> usize {
+    handle.promised() + FOR_REVOKES
+}
+
 impl NvmJournal {
-    /// Stores what a handle has done, and lets it go.
+    /// Stores the changes of a handle, and lets it go.
     pub(super) fn store_handle(&self, handle: &mut Handle<'_>) {
-        let reserved = handle.promised() + FOR_REVOKES;
-        if std::thread::panicking() {
-            self.common.abort("a thread has panicked in the middle of a change");
-            self.leave(handle);
-            self.credits.give_back(reserved, 0);
-            return;
-        }
+        let reserved = reserved(handle);
         let done = std::mem::take(handle.done.get_mut());
         let task = handle.task;
         if !done.freed.is_empty() {
@@ -77,7 +76,14 @@ impl NvmJournal {
         handle.task.spend(Step::LineShared, 2);
     }
 
-    /// Takes a slot for each changed block, and for what was freed.
+    /// Lets a handle go in the middle of its changes, of which no commit may store a part.
+    pub(super) fn abandon_handle(&self, handle: &mut Handle<'_>) {
+        self.common.abort("a thread has panicked in the middle of a change");
+        self.leave(handle);
+        self.credits.give_back(reserved(handle), 0);
+    }
+
+    /// Takes a slot for each changed block, and for the freed ones.
     fn take_slots(&self, task: &Task<'_>, id: TransactionId, done: Done) -> Vec<Taken> {
         let Done { mut changed, revoked, .. } = done;
         changed.sort_unstable_by_key(|(block, _)| *block);

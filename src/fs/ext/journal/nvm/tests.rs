@@ -1,4 +1,4 @@
-//! The journal on memory that loses what was not fenced: a crash leaves what is durable, and no line more.
+//! The journal on memory that loses unfenced lines: a crash leaves the durable ones, and no line more.
 
 use super::layout::{Hash, Shape, Superblock};
 use super::{Checkpointing, FoundRegion, NvmJournal, NvmOptions, Scheme, Slots};
@@ -57,11 +57,14 @@ impl World {
         for (block, byte) in blocks {
             handle.set(*block, Content::Metadata, &[*byte; BLOCK]);
         }
+        handle.end();
     }
 
     fn free(&self, block: u64) {
         let task = Task::at(Time::ZERO);
-        self.journal.begin(&task, 1).unwrap().free(block..block + 1, true);
+        let handle = self.journal.begin(&task, 1).unwrap();
+        handle.free(block..block + 1, true);
+        handle.end();
     }
 
     fn commit(&self) {
@@ -79,7 +82,7 @@ impl World {
 
     /// The blocks that a mount would find after a crash now: those on the device, under those in the region.
     fn after_a_crash(&self) -> BTreeMap<u64, u8> {
-        // The memory first: what goes home meanwhile is as new as what it has.
+        // The memory first: blocks that go home meanwhile are as new as those that it has.
         let nvm = self.left();
         let replayable = FoundRegion::find(&nvm).unwrap().unwrap().replayable(&nvm);
         assert!(replayable.damaged.is_empty(), "{:?}", replayable.damaged);
@@ -260,7 +263,7 @@ fn a_cut_is_not_taken_for_that_of_another_transaction_with_the_same_place() {
 }
 
 /// A commit of the running transaction, in which nothing had changed, did not wait for the one before, which another thread
-/// had closed and not stored: what the caller had changed there was not durable.
+/// had closed and not stored: the caller's changes there were not durable.
 #[test]
 fn a_commit_without_changes_waits_for_the_transaction_before() {
     let world = World::new(4, 64, Scheme::Helping);

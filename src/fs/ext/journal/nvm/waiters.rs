@@ -1,7 +1,7 @@
 //! Threads that wait for the progress of others, and sleep until there is some.
 //!
-//! Nobody waits here while he journals: who closes a transaction waits for its handles, who begins a handle for the end of a
-//! closing, who syncs for a record that another thread stores. With more threads than processors, a thread that yields
+//! No handle waits here: the task that closes a transaction waits for its handles, one that begins a handle for the end of a
+//! closing, one that syncs for a record that another thread stores. With more threads than processors, a thread that yields
 //! instead comes back only after the turns of all others, hundreds of microseconds later.
 
 use super::atomic::relax;
@@ -16,7 +16,7 @@ const LOOKS: u32 = 64;
 /// A thread that does not change anything any more wakes nobody: the others find out by themselves.
 const LONGEST_SLEEP: Duration = Duration::from_millis(10);
 
-/// Those who wait for something of a journal.
+/// The tasks that wait for a journal.
 #[derive(Debug, Default)]
 pub struct Waiters {
     sleeping: AtomicU32,
@@ -26,7 +26,7 @@ pub struct Waiters {
 }
 
 impl Waiters {
-    /// Waits until something is so; who makes it so calls [`wake`](Waiters::wake) afterwards.
+    /// Waits until a condition holds; the task that makes it hold calls [`wake`](Waiters::wake) afterwards.
     pub fn wait_until(&self, task: &Task<'_>, mut is_so: impl FnMut() -> bool) {
         let mut looks = 0;
         while !is_so() {
@@ -46,7 +46,7 @@ impl Waiters {
         self.sleeping.fetch_add(1, SeqCst);
         fence(SeqCst);
         let before = *locked(&self.woken);
-        // Whoever makes it so after this look sees that somebody sleeps.
+        // A task that makes it hold after this look sees that somebody sleeps.
         let is_so = is_so();
         if !is_so {
             let mut woken = locked(&self.woken);

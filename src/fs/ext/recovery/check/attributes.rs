@@ -82,7 +82,7 @@ impl Check<'_> {
         self.write(place, block);
     }
 
-    /// Compares the number of inodes that share each block of attributes with what the block says.
+    /// Compares the number of inodes that share each block of attributes with the count in the block.
     pub(super) fn count_sharers(&mut self) -> Result<(), VolumeError> {
         for (place, times) in std::mem::take(&mut self.walk.attributes) {
             let mut block = self.read(place)?.to_vec();

@@ -39,7 +39,7 @@ enum Patch {
     End,
 }
 
-/// What is read of a directory, and what must change.
+/// The names that were read of a directory, and the changes that it needs.
 #[derive(Default)]
 struct Reading {
     /// The number of the block, and the entry's first byte there.

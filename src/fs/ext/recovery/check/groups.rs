@@ -16,7 +16,7 @@ use std::ops::Range;
 
 /// Copies of a descriptor that are looked at.
 const MOST_COPIES: usize = 3;
-/// The place of what has none.
+/// The place of a structure that has none.
 pub(super) const UNPLACED: u64 = 0;
 /// Blocks of an inode table that are looked at to tell which of two places is right.
 const SAMPLED: u64 = 8;
@@ -167,7 +167,7 @@ impl Check<'_> {
         Ok(sum)
     }
 
-    /// Marks what has a place of its own.
+    /// Marks the structures that have places of their own.
     pub(super) fn place_groups(&mut self) -> Result<(), VolumeError> {
         let boot = 0..self.ext.shape.first_data_block;
         self.mark(boot);

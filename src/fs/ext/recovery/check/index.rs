@@ -17,7 +17,7 @@ pub(super) struct Index {
 }
 
 impl Check<'_> {
-    /// Reads the index of a directory with these blocks. Fails with what is wrong.
+    /// Reads the index of a directory with these blocks. Fails with the fault.
     pub(super) fn read_index(&self, blocks: &[Bytes], seed: Option<u32>) -> Result<Index, String> {
         let has_tail = self.ext.shape.has_checksums();
         let count = blocks.len() as u64;

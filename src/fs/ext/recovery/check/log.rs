@@ -43,7 +43,7 @@ struct JournalFile {
     inode: Inode,
     /// The blocks of the log.
     runs: Vec<Range<u64>>,
-    /// What is wrong with the stored inode, and its mend.
+    /// The fault of the stored inode, and its mend.
     fault: Option<(String, &'static str)>,
 }
 
@@ -71,7 +71,7 @@ pub(super) struct Mends {
 }
 
 impl Check<'_> {
-    /// Takes the blocks of the log into memory. What the descriptors say is right only then: until then they serve to
+    /// Takes the blocks of the log into memory. The descriptors are right only then: until then they serve to
     /// find the log.
     pub(super) fn replay(&mut self, writes: bool) -> Result<(), OpenExtError> {
         if !self.ext.shape.features.has(HAS_JOURNAL) {

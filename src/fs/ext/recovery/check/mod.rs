@@ -1,5 +1,5 @@
 //! The check of a volume, and its repair: one walk over all structures that mends each fault in memory and reports it. A
-//! check forgets the mended blocks; a repair writes them. So a check finds exactly what a repair mends.
+//! check forgets the mended blocks; a repair writes them. So a check finds exactly the damage that a repair mends.
 //!
 //! The walk reads the medium through `format/` alone: it trusts nothing that a mount relies on.
 //!
@@ -9,7 +9,7 @@
 //! | inodes | `inodes`, `maps`, `links`, `attributes`, `reserved` | inodes, their maps, symbolic links, extended attributes |
 //! | shared | `rebuilding` | blocks that two files name, maps with damaged nodes: copies and new maps |
 //! | names | `directories`, `index` | blocks of directories, their entries, hashed indexes |
-//! | tree | `tree`, `indexing` | the root, directories and files without a name, `..`, counts of links; indexes of what was written anew |
+//! | tree | `tree`, `indexing` | the root, directories and files without a name, `..`, counts of links; indexes of directories that were written anew |
 //! | uses | `uses` | bad blocks; features that files use and the superblock does not name |
 //! | sums | `sums` | bitmaps, and the counts of groups and of the superblock |
 //!
@@ -55,7 +55,7 @@ struct Check<'c> {
     superblock: Superblock,
     /// The superblock with which the check began.
     stored: Superblock,
-    /// The superblock with what the log has, before anything was mended.
+    /// The superblock with the changes of the log, before anything was mended.
     begun: Superblock,
     /// The descriptors of all groups, mended.
     groups: Vec<Descriptor>,

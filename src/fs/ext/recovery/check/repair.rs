@@ -1,8 +1,8 @@
-//! Opens a damaged volume, walks over it until a walk finds nothing, and writes what was mended.
+//! Opens a damaged volume, walks over it until a walk finds nothing, and writes the mended blocks.
 //!
 //! 1. The superblock, or a copy of it.
 //! 2. The descriptors, and the log (`log`): a repair writes its blocks home, as a mount does, and a check keeps them in
-//!    memory. What is damaged of it is left out.
+//!    memory. Damaged parts of it are left out.
 //! 3. Walks over all structures; of a repair, orphans are freed between them.
 //! 4. Of a repair: the log is emptied, mended blocks are written, and the superblock last. Until then it says that there are
 //!    errors: a repair that was cut off is repeated. If the log has room for the mended blocks, they are a transaction
@@ -25,7 +25,7 @@ use crate::fs::ext::media::Below;
 use crate::fs::ext::recovery::copies::{copy_of_superblock, named_as_in, summed_anew};
 use crate::fs::ext::recovery::memory::wanted_memory;
 use crate::fs::ext::recovery::open::read_superblock;
-use crate::fs::ext::recovery::retention::unless_gone;
+use crate::fs::ext::recovery::vm_aware::unless_gone;
 use crate::fs::ext::settings::JournalKind;
 use crate::fs::ext::{Ext, ExtSettings};
 use crate::fs::station::{Mounting, RepairOutcome};
@@ -114,7 +114,7 @@ impl Ext {
             self.take_number_of_begun_region(superblock, source);
             return Ok(None);
         };
-        // Since this program counts, superblock and copies name what has something.
+        // Since this program counts, superblock and copies name the journal that has blocks.
         if self.names_a_journal() || self.mount_number.is_counted() {
             return Ok(None);
         }
@@ -427,7 +427,7 @@ impl<'c> Check<'c> {
         Ok(())
     }
 
-    /// Drops blocks of a file behind its end. What is left of the last one reads as zeros.
+    /// Drops blocks of a file behind its end. The rest of the last one reads as zeros.
     fn cut_to_size(&mut self, number: u32, inode: &Inode) -> Result<(), VolumeError> {
         let block_bytes = self.ext.shape.block_bytes as u64;
         let (size, end) = (inode.size(), inode.size().div_ceil(block_bytes));
@@ -449,7 +449,7 @@ impl<'c> Check<'c> {
         Ok(())
     }
 
-    /// Refuses what a walk would call damaged, although it is sound.
+    /// Refuses a volume that a walk would call damaged, although it is sound.
     fn refuse_uncheckable(&self) -> Result<(), OpenExtError> {
         let shape = &self.ext.shape;
         let why = if shape.features.has(BIGALLOC) {
@@ -473,7 +473,7 @@ impl<'c> Check<'c> {
         (!unwritable.is_empty()).then(|| unwritable.join(", "))
     }
 
-    /// Writes what was mended.
+    /// Writes the mended blocks.
     fn store(&mut self) -> Result<(), OpenExtError> {
         self.leave_log()?;
         let (media, task) = (Arc::clone(&self.ext.media), self.task);

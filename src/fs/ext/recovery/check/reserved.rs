@@ -83,7 +83,7 @@ impl Check<'_> {
         None
     }
 
-    /// True if the blocks of numbers hold what they should.
+    /// True if the blocks of numbers hold the right ones.
     fn has_reserved(&self, shape: &Shape, holder: u64, numbers: &[u64], copies: &[u32]) -> Result<bool, VolumeError> {
         if self.read(holder)?[..] != self.holder_of(shape, numbers)[..] {
             return Ok(false);

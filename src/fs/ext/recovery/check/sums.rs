@@ -1,4 +1,4 @@
-//! Bitmaps, and the counts of groups and of the superblock: they follow from what the walk has seen.
+//! Bitmaps, and the counts of groups and of the superblock: they follow from the walk.
 
 use super::Check;
 use crate::fs::ext::allocation::bits;
@@ -25,7 +25,7 @@ struct Bitmap {
 }
 
 impl Check<'_> {
-    /// Compares bitmaps and counts with what is in use.
+    /// Compares bitmaps and counts with the use of blocks and inodes.
     pub(super) fn sums(&mut self) -> Result<(), VolumeError> {
         let (mut free_blocks, mut free_inodes) = (0u64, 0u64);
         for group in 0..self.ext.shape.groups {

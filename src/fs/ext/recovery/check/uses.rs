@@ -1,4 +1,4 @@
-//! What the volume uses and no file names: bad blocks, the block of mounts, features.
+//! Blocks that the volume uses and no file names: bad blocks, the block of mounts, features.
 //!
 //! Inode 1 has a map of the blocks that the device cannot hold. It has no mode and no links; its other fields mean nothing.
 

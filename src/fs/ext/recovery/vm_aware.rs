@@ -1,7 +1,7 @@
 //! A volume whose journal is the memory of its own process, which a monitor keeps.
 //!
 //! As with a journal in non-volatile memory, the superblock names it while the volume is mounted, so that the kernel and
-//! e2fsck refuse the volume: they could not tell what is not home.
+//! e2fsck refuse the volume: they could not find the blocks that are not home.
 //!
 //! | | volume's superblock | monitor |
 //! |---|---|---|
@@ -16,7 +16,7 @@
 
 use super::memory::refused;
 use super::replay::Replayed;
-use crate::device::{DeviceError, Frame, HeldName, ImageError, KeptVolume, Monitor, NameError, Retained};
+use crate::device::{DeviceError, Frame, HeldName, ImageError, KeptBlocks, KeptVolume, Monitor, NameError};
 use crate::fs::ext::Ext;
 use crate::fs::ext::error::{GIVE_UP, OpenExtError, damaged};
 use crate::fs::ext::format::features::HAS_JOURNAL;
@@ -39,7 +39,7 @@ pub fn unless_gone(monitor: &dyn Monitor, answered: Result<(), DeviceError>) -> 
 
 /// Refuses a monitor that keeps memory which no volume has taken in.
 pub fn refuse_kept(monitor: &dyn Monitor, volume: [u8; 16]) -> Result<(), OpenExtError> {
-    match monitor.retained(volume).map_err(refused)?.filter(|kept| !kept.blocks.is_empty()) {
+    match monitor.kept_of(volume).map_err(refused)?.filter(|kept| !kept.blocks.is_empty()) {
         Some(kept) => {
             let (name, volume) = (uuid(kept.name), uuid(kept.volume));
             Err(refused(format!(
@@ -51,7 +51,7 @@ pub fn refuse_kept(monitor: &dyn Monitor, volume: [u8; 16]) -> Result<(), OpenEx
     }
 }
 
-/// The same as [`Ext::hold_memory_name`] for one who is about to replace the volume with this superblock; `None` if it names no memory.
+/// The same as [`Ext::hold_memory_name`] for a caller that is about to replace the volume with this superblock; `None` if it names no memory.
 ///
 /// # Errors
 ///
@@ -80,15 +80,15 @@ fn hold_name(name: [u8; 16]) -> Result<HeldName, ImageError> {
 
 impl Ext {
     /// Refuses while a monitor that lives keeps the memory that the superblock names, if that is none of this path: it may be about
-    /// to write home what a dead process has left. As long as the caller has the name, no monitor takes that memory back.
+    /// to write home the blocks that a dead process has left. As long as the caller has the name, no monitor takes that memory back.
     pub fn hold_memory_name(&self) -> Result<HeldName, OpenExtError> {
         hold_name(self.journal_uuid).map_err(OpenExtError::InUse)
     }
 
-    /// What the monitor keeps of this volume, which must be what the superblock names.
-    pub fn kept_memory(&self, monitor: &dyn Monitor) -> Result<Retained, OpenExtError> {
+    /// The memory that the monitor keeps of this volume, which must be that which the superblock names.
+    pub fn kept_memory(&self, monitor: &dyn Monitor) -> Result<KeptBlocks, OpenExtError> {
         let wanted = uuid(self.journal_uuid);
-        let Some(kept) = monitor.retained(self.uuid).map_err(refused)? else {
+        let Some(kept) = monitor.kept_of(self.uuid).map_err(refused)? else {
             self.hold_memory_name()?;
             return Err(refused(format!(
                 "memory {wanted} of the volume is not kept by this monitor; if it is lost, {GIVE_UP}"
@@ -103,7 +103,7 @@ impl Ext {
     }
 
     /// The blocks that a monitor kept. Blocks that the volume does not have are damage.
-    pub fn replayed_memory(&self, kept: &Retained) -> Replayed {
+    pub fn replayed_memory(&self, kept: &KeptBlocks) -> Replayed {
         let mut damage = Vec::new();
         let mut blocks = BTreeMap::new();
         for (block, frame) in &kept.blocks {
@@ -120,7 +120,7 @@ impl Ext {
         Replayed { blocks, next: TransactionId(kept.last).next(), damaged: damage }
     }
 
-    /// If a monitor keeps memory of the volume: writes home what is not. From then on the volume is one with a log in its
+    /// If a monitor keeps memory of the volume: writes its blocks home. From then on the volume is one with a log in its
     /// own inode, which is empty.
     pub fn recover_memory(&mut self, task: &Task<'_>, access: Access) -> Result<(), OpenExtError> {
         let Some(monitor) = self.monitor().map(Arc::clone) else { return Ok(()) };
@@ -164,7 +164,7 @@ impl Ext {
     /// Lets a monitor forget memory that was the last one of the volume: since it was spilled, the volume's journal has moved into
     /// the volume.
     fn forget_older_memory(&mut self, task: &Task<'_>, monitor: &dyn Monitor) -> Result<(), OpenExtError> {
-        let kept = monitor.retained(self.uuid).map_err(refused)?;
+        let kept = monitor.kept_of(self.uuid).map_err(refused)?;
         let last = self.head.get_mut().superblock.last_memory();
         match kept.filter(|kept| kept.volume == self.uuid && kept.name == last && self.read_only.is_none()) {
             Some(kept) => {

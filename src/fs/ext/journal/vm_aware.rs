@@ -8,7 +8,7 @@
 //! then nobody may change it.
 //!
 //! If the monitor goes away while the volume is mounted, the log moves into the volume: all that is kept becomes one
-//! transaction there, and the superblock names the log in the volume from then on. What does not fit into one is written
+//! transaction there, and the superblock names the log in the volume from then on. Blocks that do not fit into one are written
 //! home: a crash meanwhile leaves a part of it there, as one of guest and monitor together does.
 
 use super::common::locked;
@@ -68,7 +68,7 @@ impl Kept {
 }
 
 /// A log in memory that a monitor keeps.
-pub struct RetainedLog {
+pub struct VmAwareLog {
     monitor: Arc<dyn Monitor>,
     /// The volume's device.
     media: Arc<Media>,
@@ -81,24 +81,24 @@ pub struct RetainedLog {
     superblock: u64,
 }
 
-impl RetainedLog {
+impl VmAwareLog {
     /// The log of the volume on `media`. The monitor has begun, and keeps nothing; `inline` is empty. `most` blocks are kept; by
-    /// default, what is kept and a transaction always fit into `inline`.
+    /// default, the kept blocks and a transaction always fit into `inline`.
     pub fn new(
         media: &Arc<Media>,
         monitor: Arc<dyn Monitor>,
         inline: Jbd2,
         superblock: u64,
         most: Option<u32>,
-    ) -> RetainedLog {
+    ) -> VmAwareLog {
         let capacity = most.unwrap_or(inline.room_for_two()).min(monitor.most_blocks());
         let room = Room { capacity, block_bytes: media.block_bytes() };
         let (media, kept, has_moved) = (Arc::clone(media), Mutex::default(), AtomicBool::new(false));
-        RetainedLog { monitor, media, room, kept, inline, has_moved, superblock }
+        VmAwareLog { monitor, media, room, kept, inline, has_moved, superblock }
     }
 
     /// Has the monitor keep a transaction.
-    fn retain(&self, task: &Task<'_>, transaction: &Transaction) -> Result<(), VolumeError> {
+    fn keep(&self, task: &Task<'_>, transaction: &Transaction) -> Result<(), VolumeError> {
         // Bytes of files that were written before this transaction named their blocks.
         if self.media.is_data_unflushed() {
             self.media.flush(task)?;
@@ -124,7 +124,7 @@ impl RetainedLog {
         kept.most = kept.most.max(kept.blocks.len());
     }
 
-    /// Moves into the volume: what is kept is the first transaction there, `transaction` the second, which has the newest
+    /// Moves into the volume: the kept blocks are the first transaction there, `transaction` the second, which has the newest
     /// superblock in any case. The monitor is gone.
     fn move_inline(&self, task: &Task<'_>, transaction: &mut Transaction, at_ns: i64) -> Result<(), VolumeError> {
         let mut blocks: Vec<Logged> = {
@@ -198,7 +198,7 @@ impl RetainedLog {
     }
 }
 
-impl Log for RetainedLog {
+impl Log for VmAwareLog {
     fn most_blocks(&self) -> usize {
         // A transaction must fit into the log in the volume, too.
         self.room.most_blocks().min(self.inline.most_blocks())
@@ -226,9 +226,9 @@ impl Log for RetainedLog {
             self.name_own_log(transaction);
             return self.inline.store(task, transaction, at_ns);
         }
-        match self.retain(task, transaction) {
+        match self.keep(task, transaction) {
             Err(_) if self.monitor.is_gone() => self.move_inline(task, transaction, at_ns),
-            retained => retained.map(|()| self.take_in(transaction)),
+            kept => kept.map(|()| self.take_in(transaction)),
         }
     }
 
@@ -249,7 +249,7 @@ impl Log for RetainedLog {
             return Ok(());
         }
         match task.ask(|at| self.monitor.let_go(at, next.0)) {
-            // Nobody keeps anything: what is home need not move into the volume.
+            // No block is kept: those that are home need not move into the volume.
             Err(_) if self.monitor.is_gone() => {}
             answered => answered?,
         }
