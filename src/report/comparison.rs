@@ -4,7 +4,10 @@
 use super::chart::absorbed;
 use super::number::{self, NONE};
 use super::row::{Better, Quantity, Row, make_row};
-use super::{LatencyParts, LedgerRow, PercentileParts, Percentiles, RunResult, WriteRequestsResult, translation_rows};
+use super::{
+    LatencyParts, LedgerRow, PercentileParts, Percentiles, RunResult, WriteRequestsResult, energy_rows,
+    translation_rows,
+};
 use crate::units::{BLOCK_BYTES, format_size};
 
 /// The station that keeps files in memory alone.
@@ -94,6 +97,7 @@ pub fn sections(results: &[RunResult]) -> Vec<Section> {
         Section { title: "Translation", rows: translation_rows::rows(results) },
         Section { title: "Latency", rows: latencies },
         Section { title: "Speed", rows: speed },
+        Section { title: "Energy of the flash", rows: energy_rows::rows(results, judged) },
     ];
     for section in &mut sections {
         section.rows.retain(|row| !row.is_empty());

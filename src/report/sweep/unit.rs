@@ -36,7 +36,7 @@ impl Unit {
 pub type Units = BTreeMap<String, Unit>;
 
 /// Numbers of a result that figures and tables show by names of people.
-const NAMES: [(&str, &str); 14] = [
+const NAMES: [(&str, &str); 16] = [
     ("write_amplification.steady", "write amplification, steady"),
     ("write_amplification.total", "write amplification, total"),
     ("write_amplification.application", "write amplification, application bytes"),
@@ -51,6 +51,8 @@ const NAMES: [(&str, &str); 14] = [
     ("wear.lifetime_application_tib", "lifetime, TiB of applications"),
     ("wear.drive_writes_per_day", "drive writes per day, for five years"),
     ("wear.rate.years", "life at the rate, years"),
+    ("energy.total_j", "energy of the flash, joules"),
+    ("energy.total_j_per_host_gib", "energy for a GiB of the host, joules"),
 ];
 
 /// The name of a number of results; of one that has no other name, that of its column.
