@@ -372,6 +372,26 @@ impl<'a> Lab<'a> {
         Ok(self.run(&path, Work::Blocks(work), one_at_a_time(aging))?.result)
     }
 
+    /// Runs a generator on a drive with so many requests in flight. With `aging` (times of the exported space) the drive is
+    /// first written once in order, and then so much of the workload is not counted.
+    pub fn run_deep(
+        &self,
+        path: &str,
+        expression: &str,
+        (depth, aging): (u32, Option<f64>),
+    ) -> Result<RunResult, ReproduceError> {
+        let path = DrivePath::read(path)?;
+        let open = Box::new(|bytes| self.generator(expression, bytes));
+        let work = BlockWork { name: expression.to_string(), has_times: false, open };
+        let options = RunOptions {
+            fill: aging.is_some(),
+            precondition: aging.map(Amount::Times),
+            replay: Some(Replay::Closed { depth }),
+            ..RunOptions::default()
+        };
+        Ok(self.run(&path, Work::Blocks(work), options)?.result)
+    }
+
     /// Runs a file workload in a new volume on this path in simulated time, with this CPU time.
     pub fn simulate_files(&self, path: &str, expression: &str, cpu: CpuTable) -> Result<RunResult, ReproduceError> {
         let workload = file_workload(&parse_term(expression)?, self.seed)?;

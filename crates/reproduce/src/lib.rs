@@ -15,6 +15,8 @@
 //! | `sfs` | SFS, table 1, figures 1, 2 and 4 to 14, and two of ours |
 //! | `zns_journal` | journal separation on ZNS, figures 3, 7, 8 and 9, and two of ours |
 //! | `nvm` | NVM-based concurrent journaling, figures 4 and 5, and ablations |
+//! | `drives` | published numbers of drives that are sold: endurance, random and mixed writes, placement |
+//! | `at_once` | runs beside each other |
 //! | `placement` | not of a paper: every grouping with every cleaner of sfs, at many utilizations and rates of syncs |
 //! | `ext_traffic` | not of a paper: what `ext` writes beside the kernel's ext4 |
 //! | `earlier` | figures of earlier runs |
@@ -27,7 +29,9 @@
     reason = "several drives run at once, each in a thread, and real runs have the clock"
 )]
 
+mod at_once;
 mod check;
+mod drives;
 mod earlier;
 mod error;
 mod ext_traffic;

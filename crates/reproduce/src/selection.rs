@@ -1,7 +1,7 @@
 //! The papers, and the selected figures.
 
 use crate::lab::Lab;
-use crate::{ReproduceError, ext_traffic, nvm, placement, sfs, vma, zns_journal};
+use crate::{ReproduceError, drives, ext_traffic, nvm, placement, sfs, vma, zns_journal};
 use flashpath::expression::nearest;
 use flashpath::report::figure::{Figure, Reproduction};
 
@@ -18,6 +18,7 @@ const PAPERS: &[Paper] = &[
     Paper { name: "zns-journal", figures: zns_journal::FIGURES, reproduce: zns_journal::reproduce },
     Paper { name: "nvm", figures: nvm::FIGURES, reproduce: nvm::reproduce },
     Paper { name: "placement", figures: placement::FIGURES, reproduce: placement::reproduce },
+    Paper { name: "drives", figures: drives::FIGURES, reproduce: drives::reproduce },
     Paper { name: "ext", figures: ext_traffic::FIGURES, reproduce: ext_traffic::reproduce },
 ];
 
@@ -38,6 +39,10 @@ const REPEATABLE: &[&str] = &[
     "nvm-fig4-simulated",
     "nvm-fig5-simulated",
     "nvm-flash",
+    "drives-endurance",
+    "drives-random",
+    "drives-mixed",
+    "drives-placement",
 ];
 
 /// Selected figures, in the papers' order.

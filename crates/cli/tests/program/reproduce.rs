@@ -108,6 +108,10 @@ fn stored_results_are_what_the_program_makes() {
     let answer = bench.flashpath(&[&["reproduce", "--check", stored, "--quiet"], &cheap[..]].concat());
     assert_eq!(answer.code, Some(0), "make results, and commit docs/results.json with what has moved it: {answer:?}");
     assert!(answer.stdout.contains("4 figures are made again as they are stored"), "{answer:?}");
+    let drives = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/results/drives.json");
+    let answer = bench.flashpath(&["reproduce", "--check", drives, "--quiet", "drives-placement"]);
+    assert_eq!(answer.code, Some(0), "make results, and commit docs/results/drives.json: {answer:?}");
+    assert!(answer.stdout.contains("1 figures are made again as they are stored"), "{answer:?}");
 }
 
 #[test]
@@ -337,6 +341,29 @@ fn the_results_page_is_written_by_the_program() {
         let name = PathBuf::from("results").join(format!("{}.svg", figure["name"].as_str().unwrap()));
         let name = name.display().to_string();
         assert!(written(&name) == kept(&name), "docs/{name}: run make results");
+    }
+}
+
+/// The same of the drives' page.
+#[test]
+fn the_page_of_drives_is_written_by_the_program() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/results");
+    let bench = Bench::new();
+    let json = docs.join("drives.json").display().to_string();
+    let answer = bench.flashpath(&["reproduce", "--from", &json, "--markdown", "drives.md", "--quiet"]);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    for name in [
+        "drives.md",
+        "drives/drives-endurance.svg",
+        "drives/drives-random.svg",
+        "drives/drives-mixed.svg",
+        "drives/drives-placement.svg",
+    ] {
+        let written = std::fs::read_to_string(bench.path(name)).unwrap();
+        assert!(
+            written == std::fs::read_to_string(docs.join(name)).unwrap_or_default(),
+            "docs/results/{name}: run make results"
+        );
     }
 }
 

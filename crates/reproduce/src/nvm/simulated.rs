@@ -3,10 +3,9 @@
 use super::journals::{Sizes, Stack};
 use super::measured::Measured;
 use crate::ReproduceError;
+use crate::at_once::at_once;
 use crate::lab::Lab;
 use flashpath::task::CpuTable;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The drive of the figures: a conventional device with its default times.
 pub const DRIVE: &str = "conv:";
@@ -33,23 +32,7 @@ impl Wanted {
 
 /// Makes several runs, as many at once as there are processors. The results are in their order.
 pub fn simulate(lab: &Lab, wanted: &[Wanted]) -> Result<Vec<Measured>, ReproduceError> {
-    let workers = std::thread::available_parallelism().map_or(1, usize::from).min(wanted.len());
-    let next = AtomicUsize::new(0);
-    let made: Vec<Mutex<Option<Result<Measured, ReproduceError>>>> = wanted.iter().map(|_| Mutex::default()).collect();
-    std::thread::scope(|scope| {
-        for _ in 0..workers {
-            scope.spawn(|| {
-                while let Some((wanted, made)) = {
-                    let number = next.fetch_add(1, Ordering::Relaxed);
-                    wanted.get(number).zip(made.get(number))
-                } {
-                    *made.lock().expect("no run panics") = Some(one(lab, wanted));
-                }
-            });
-        }
-    });
-    let made = made.into_iter().map(|made| made.into_inner().expect("no run panics").expect("every run was made"));
-    made.collect()
+    at_once(wanted, |wanted| one(lab, wanted))
 }
 
 fn one(lab: &Lab, wanted: &Wanted) -> Result<Measured, ReproduceError> {
