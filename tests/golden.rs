@@ -277,7 +277,8 @@ fn columns(file: &Path) -> (BTreeMap<String, Type>, usize) {
     let schema = log.metadata().file_metadata().schema_descr();
     let column =
         |column: &Arc<parquet::schema::types::ColumnDescriptor>| (column.name().to_string(), column.physical_type());
-    (schema.columns().iter().map(column).collect(), log.get_row_iter(None).unwrap().map(|row| row.unwrap()).count())
+    let rows = log.get_row_iter(None).unwrap().inspect(|row| assert!(row.is_ok(), "{row:?}"));
+    (schema.columns().iter().map(column).collect(), rows.count())
 }
 
 fn log_requests(file: &Path) {
