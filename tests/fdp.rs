@@ -68,6 +68,32 @@ fn a_write_goes_to_the_unit_of_its_identifier_and_others_to_the_default() {
     assert_eq!((state.unit_bytes, state.host_bytes, state.media_bytes), (UNIT * page, 13 * page, 13 * page));
 }
 
+fn count(layer: &FdpLayer<Untimed>, name: &str) -> u64 {
+    let events = layer.events();
+    events.iter().find(|(known, _)| *known == name).unwrap_or_else(|| panic!("{name}: {events:?}")).1
+}
+
+/// Event 81h tells of a handle that the controller modified "not due to any host action (e.g., a write command that has a size
+/// greater than the remaining capacity)", and 80h of moved data of initially isolated handles alone. Each full unit was one of the
+/// first, and each collected unit one of the second.
+#[test]
+fn only_what_the_specification_calls_one_is_an_event_of_the_drive() {
+    for (isolation, has_events) in [("", true), (",fdp-isolation=persistent", false)] {
+        let layer = collected(isolation);
+        let state = placement(&layer);
+        let moved = state.counts[PlacementEventKind::Reallocated as usize];
+        assert_eq!((moved > 0, !state.drive_events.is_empty()), (has_events, has_events), "{isolation}");
+        assert!(state.drive_events.iter().all(|event| event.kind == PlacementEventKind::Reallocated));
+        assert!(count(&layer, "fdp_units_reallocated") >= moved.max(1) && count(&layer, "fdp_handles_modified") > 0);
+    }
+    let state = placement(&collected(",fdp-persistent=1"));
+    let identifiers = state.drive_events.iter().filter_map(|event| event.identifier);
+    assert!(
+        !state.drive_events.is_empty() && identifiers.into_iter().all(|number| number == 0),
+        "the other is persistent"
+    );
+}
+
 #[test]
 fn a_full_unit_is_followed_by_an_erased_one_and_a_given_up_one_is_an_event() {
     let mut layer = layer("fdp=2");
@@ -75,7 +101,7 @@ fn a_full_unit_is_followed_by_an_erased_one_and_a_given_up_one_is_an_event() {
     assert_eq!(placement(&layer).available[0], 0);
     write(&mut layer, 0..1, 1);
     let state = placement(&layer);
-    assert_eq!(state.counts[PlacementEventKind::HandleModified as usize], 1);
+    assert_eq!((count(&layer, "fdp_handles_modified"), state.drive_events.len()), (1, 0), "the host filled it");
     assert_eq!(state.available[0], (UNIT - 1) * 4096);
     layer.update_handle(0, ()).unwrap();
     let state = placement(&layer);

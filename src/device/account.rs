@@ -69,6 +69,7 @@ impl Account {
                 erased_blocks: now.erased_blocks - then.erased_blocks,
                 erased_unprogrammed_pages: now.erased_unprogrammed_pages - then.erased_unprogrammed_pages,
                 programmed_before: then.programmed_now,
+                energy: now.energy.as_ref().zip(then.energy.as_ref()).map(|(now, then)| Box::new(now.since(then))),
                 ..now.clone()
             }),
             _ => None,
@@ -276,6 +277,41 @@ pub struct FlashAccount {
     pub raw_bytes: u64,
     /// The wear of its blocks by mode, if some have been in SLC mode.
     pub by_mode: Option<Box<ModesAccount>>,
+    /// The energy of its operations, if that is asked for.
+    pub energy: Option<Box<EnergyAccount>>,
+}
+
+/// The energy of a drive's flash.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct EnergyAccount {
+    /// Its operations, the same in the same order at all times.
+    pub operations: Vec<OperationEnergy>,
+    /// The power of all dies beside their operations, in watts.
+    pub idle_watts: f64,
+}
+
+/// The operations of one kind, and the energy of one of them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct OperationEnergy {
+    /// `read`, `program`, `erase` or `transfer`.
+    pub operation: &'static str,
+    /// The kind of page, or what else it is done with.
+    pub of: String,
+    /// The number of operations.
+    pub count: u64,
+    /// Joules of one.
+    pub joules_each: f64,
+}
+
+impl EnergyAccount {
+    fn since(&self, earlier: &EnergyAccount) -> EnergyAccount {
+        let both = self.operations.iter().zip(&earlier.operations);
+        let less = |(now, then): (&OperationEnergy, &OperationEnergy)| {
+            assert_eq!((now.operation, &now.of), (then.operation, &then.of), "the operations of a drive stay in order");
+            OperationEnergy { count: now.count - then.count, ..now.clone() }
+        };
+        EnergyAccount { operations: both.map(less).collect(), idle_watts: self.idle_watts }
+    }
 }
 
 /// The wear of a drive's erase blocks in SLC mode and in that of all bits, since it was new.

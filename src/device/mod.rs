@@ -48,7 +48,10 @@ pub mod zns;
 mod zone;
 mod zoned;
 
-pub use account::{Account, BufferAccount, DriveAccount, FlashAccount, ModesAccount, PageCover, WriteRequests};
+pub use account::{
+    Account, BufferAccount, DriveAccount, EnergyAccount, FlashAccount, ModesAccount, OperationEnergy, PageCover,
+    WriteRequests,
+};
 pub use block::{Abilities, BlockDevice, Extent, STAMP_BYTES, fill_with_stamp};
 pub(crate) use block::{blocks_in, check_range};
 pub use error::{DeviceError, ZoneError};

@@ -35,29 +35,24 @@ impl Choice for Isolation {
     ];
 }
 
-/// The kinds of events that a drive notes.
+/// The kinds of events that a drive notes. A handle whose unit was filled refers to another one by an action of the host: that is
+/// no event (NVMe Base Specification 2.1, 5.1.12.1.31.2.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PlacementEventKind {
     /// A host gave up a unit that it had not filled.
     UnitNotFilled,
     /// A write named no identifier of the drive, and went to the default handle.
     InvalidIdentifier,
-    /// Collection moved a unit's valid pages.
+    /// Collection moved valid pages of an initially isolated handle.
     Reallocated,
-    /// A handle refers to another unit, since its unit was full.
-    HandleModified,
 }
 
 impl PlacementEventKind {
     /// The number of kinds.
-    pub const COUNT: usize = 4;
+    pub const COUNT: usize = 3;
     /// All kinds, in numeric order.
-    pub const ALL: [PlacementEventKind; Self::COUNT] = [
-        PlacementEventKind::UnitNotFilled,
-        PlacementEventKind::InvalidIdentifier,
-        PlacementEventKind::Reallocated,
-        PlacementEventKind::HandleModified,
-    ];
+    pub const ALL: [PlacementEventKind; Self::COUNT] =
+        [PlacementEventKind::UnitNotFilled, PlacementEventKind::InvalidIdentifier, PlacementEventKind::Reallocated];
 
     /// True if the host is the cause.
     pub fn is_of_host(self) -> bool {
@@ -70,7 +65,6 @@ impl PlacementEventKind {
             PlacementEventKind::UnitNotFilled => "fdp_units_not_filled",
             PlacementEventKind::InvalidIdentifier => "fdp_invalid_identifiers",
             PlacementEventKind::Reallocated => "fdp_units_reallocated",
-            PlacementEventKind::HandleModified => "fdp_handles_modified",
         }
     }
 }

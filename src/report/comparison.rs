@@ -1,10 +1,17 @@
 //! The comparison of results: a row for each quantity, a cell for each path. The terminal and the HTML page show the
 //! same rows.
 
+use super::chart::absorbed;
 use super::number::{self, NONE};
 use super::row::{Better, Quantity, Row, make_row};
-use super::{LatencyParts, LedgerRow, PercentileParts, Percentiles, RunResult, WriteRequestsResult, translation_rows};
+use super::{
+    LatencyParts, LedgerRow, PercentileParts, Percentiles, RunResult, WriteRequestsResult, energy_rows,
+    translation_rows,
+};
 use crate::units::{BLOCK_BYTES, format_size};
+
+/// The station that keeps files in memory alone.
+const IN_MEMORY: &str = "tree";
 
 /// A section of rows.
 pub struct Section {
@@ -37,6 +44,15 @@ pub fn sections(results: &[RunResult]) -> Vec<Section> {
             written.and_then(blocks_as_bytes)
         }),
         row("read by the host", Better::Neither, &|r| blocks_as_bytes(r.workload.read_blocks)),
+        row("absorbed above the media", Better::Neither, &|r| {
+            let (blocks, share) = absorbed_blocks(r)?;
+            let bytes = number::bytes(blocks * BLOCK_BYTES as f64);
+            Some((format!("{bytes} ({})", number::percent(share)), blocks))
+        }),
+        row("stored in NVM", Better::Neither, &|r| {
+            let bytes = *r.translation.events.get("nvm_stored_bytes")?;
+            (bytes > 0).then(|| (number::bytes(bytes as f64), bytes as f64))
+        }),
         row("discarded by the host", Better::Neither, &|r| nonzero(r.workload.discarded_blocks, blocks_as_bytes)),
         row("rejected lines", Better::Neither, &|r| nonzero(r.workload.rejected_lines, counted)),
     ];
@@ -81,6 +97,7 @@ pub fn sections(results: &[RunResult]) -> Vec<Section> {
         Section { title: "Translation", rows: translation_rows::rows(results) },
         Section { title: "Latency", rows: latencies },
         Section { title: "Speed", rows: speed },
+        Section { title: "Energy of the flash", rows: energy_rows::rows(results, judged) },
     ];
     for section in &mut sections {
         section.rows.retain(|row| !row.is_empty());
@@ -315,7 +332,49 @@ pub fn verb(cause: &str) -> String {
     number::visible(verb)
 }
 
+/// The blocks by which the media stored less than the host wrote, as the rest was overwritten above them or was still there at the
+/// end, and their share of what the host wrote. `None` without media, or if these stored as much.
+fn absorbed_blocks(result: &RunResult) -> Option<(f64, f64)> {
+    let written = result.workload.written_blocks as f64;
+    let blocks = written - result.programmed().map(|row| row.blocks).sum::<f64>();
+    (!result.media.is_empty() && written > 0.0 && blocks > 0.5).then(|| (blocks, blocks / written))
+}
+
+/// Sentences on what the rows of a table do not compare.
+pub fn comparability(results: &[RunResult]) -> Vec<String> {
+    let mut sentences = Vec::new();
+    let label = |result: &RunResult| number::visible(result.label());
+    if results.iter().any(|result| !result.is_in_memory_alone()) {
+        let in_memory = results.iter().filter(|result| result.is_in_memory_alone());
+        sentences.extend(in_memory.map(|result| {
+            format!("{} keeps its files in memory alone: nothing of them would survive, and it is not compared with what stores them", label(result))
+        }));
+    }
+    for result in results {
+        let Some((_, share)) = absorbed_blocks(result) else { continue };
+        let stations: Vec<String> =
+            absorbed(result).iter().map(|absorbed| number::visible(&absorbed.station)).collect();
+        sentences.push(format!(
+            "{}: at least {} of what the host wrote was absorbed above the media{}, overwritten there or still there at the end: \
+             its write amplification counts what was stored alone",
+            label(result),
+            number::percent(share),
+            if stations.is_empty() { String::new() } else { format!(", by {}", stations.join(" and ")) }
+        ));
+    }
+    if results.len() > 1 && judged_if_same_work(results) == Better::Neither {
+        sentences
+            .push("the paths did not do the same work: totals, such as pages programmed, are not compared".to_string());
+    }
+    sentences
+}
+
 impl RunResult {
+    /// True if the path is a file system in memory, which is its own medium.
+    pub(super) fn is_in_memory_alone(&self) -> bool {
+        matches!(&self.media[..], [medium] if medium == IN_MEMORY)
+    }
+
     /// The ledger's rows of the media.
     pub(super) fn programmed(&self) -> impl Iterator<Item = &super::LedgerRow> {
         self.ledger.iter().filter(|row| self.media.contains(&row.station) && row.station != "workload")
@@ -409,6 +468,24 @@ mod tests {
         ]);
         assert!(!find(&sections, "write amplification, total").cells[2].best);
         assert!(find(&sections, "write amplification, total").cells[0].best);
+    }
+
+    /// A file system in memory was marked as the best beside durable ones, and a write amplification of 0.24 stood without a word.
+    #[test]
+    fn memory_is_not_compared_and_what_was_absorbed_is_told() {
+        let mut memory = sample::log_structured("tree", 1);
+        memory.media = vec![IN_MEMORY.to_string()];
+        let results = [sample::page_level("a", 1), sample::without_timing("b", 1), memory];
+        let compared = sections(&results);
+        assert!(!find(&compared, "write amplification, total").cells[2].best);
+        assert!(comparability(&results).iter().any(|line| line.starts_with("tree keeps its files in memory alone")));
+        let mut absorbs = sample::page_level("cache/page", 1);
+        let stored: f64 = absorbs.programmed().map(|row| row.blocks).sum();
+        absorbs.workload.written_blocks = (stored * 4.0) as u64;
+        let compared = sections(&[absorbs.clone()]);
+        assert!(find(&compared, "absorbed above the media").cells[0].text.ends_with("(75.0 %)"));
+        assert!(comparability(&[absorbs]).concat().contains("at least 75.0 % of what the host wrote was absorbed"));
+        assert!(comparability(&[sample::page_level("a", 1)]).is_empty());
     }
 
     #[test]

@@ -17,6 +17,7 @@
 mod chart;
 mod comma_separated;
 mod comparison;
+mod energy_rows;
 mod environment;
 mod escape;
 pub mod figure;

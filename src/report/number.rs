@@ -67,6 +67,15 @@ pub fn seconds(seconds: f64) -> String {
     if seconds.is_finite() { format!("{} s", three_digits(seconds)) } else { NONE.into() }
 }
 
+/// An energy: `41.3 uJ`, `1.23 J`, `4.56 kJ`.
+pub fn joules(joules: f64) -> String {
+    const UNITS: [(f64, &str); 6] =
+        [(1e6, "MJ"), (1e3, "kJ"), (1.0, "J"), (1e-3, "mJ"), (1e-6, "\u{b5}J"), (1e-9, "nJ")];
+    // What rounds to a thousand of a unit is one of the next.
+    let unit = UNITS.into_iter().find(|(scale, _)| joules.abs() >= scale * 0.9995).unwrap_or((1.0, "J"));
+    if joules.is_finite() { format!("{} {}", three_digits(joules / unit.0), unit.1) } else { NONE.into() }
+}
+
 /// Text from a user, with control characters (line feeds, terminal escapes, marks that reorder text) shown as `\u{…}`.
 pub fn visible(text: &str) -> String {
     let is_hidden = |c: char| {
@@ -104,6 +113,16 @@ mod tests {
             assert_eq!(three_digits(value), text);
         }
         assert_eq!(three_digits(99.96), "100");
+    }
+
+    #[test]
+    fn energies_have_the_unit_of_their_size() {
+        for (value, text) in
+            [(0.0, "0 J"), (41.3e-6, "41.3 \u{b5}J"), (0.99996, "1.00 J"), (4560.0, "4.56 kJ"), (0.5, "500 mJ")]
+        {
+            assert_eq!(joules(value), text);
+        }
+        assert_eq!(joules(f64::NAN), NONE);
     }
 
     #[test]

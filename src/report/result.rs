@@ -68,6 +68,9 @@ pub struct RunResult {
     /// Latencies; absent without a timing model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency_ns: Option<Latencies>,
+    /// The energy of the flash; absent unless it was asked for (`nand:energy=on`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub energy: Option<EnergyResult>,
     /// Bytes read and written by the workload over simulated seconds, in MiB/s; `None` without a timing model. In a
     /// kernel file system and in a directory, which are not simulated, over wall-clock seconds.
     pub throughput_mib_s: Option<f64>,
@@ -261,6 +264,40 @@ pub struct HandleResult {
     pub copied_bytes: u64,
     /// The times that the host gave up its unit.
     pub updates: u64,
+}
+
+/// The energy of the flash from the beginning of counting, in joules: of operations, and of dies that are powered.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct EnergyResult {
+    /// All of it.
+    pub total_j: f64,
+    /// Reads of pages from the array.
+    pub reads_j: f64,
+    /// Programs.
+    pub programs_j: f64,
+    /// Erases.
+    pub erases_j: f64,
+    /// Transfers over channels.
+    pub transfers_j: f64,
+    /// What dies take beside their operations; `None` where no time was simulated.
+    pub idle_j: Option<f64>,
+    /// Joules for each GiB that the workload wrote; `None` if it wrote nothing.
+    pub total_j_per_host_gib: Option<f64>,
+    /// The operations by kind.
+    pub operations: Vec<EnergyOperation>,
+}
+
+/// The operations of one kind, and the energy of one of them.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct EnergyOperation {
+    /// `read`, `program`, `erase` or `transfer`.
+    pub operation: String,
+    /// The kind of page, or what else it is done with.
+    pub of: String,
+    /// The number of operations.
+    pub count: u64,
+    /// Joules of one.
+    pub joules_each: f64,
 }
 
 /// Bytes stored by all media, or programmed where they are flash, over bytes the workload wrote.

@@ -33,6 +33,9 @@ pub const WARNED: char = '!';
 /// The legend of that mark.
 pub const WARNED_LEGEND: &str = "the run has a warning, which may void the number";
 
+/// The legend of the mark of the best.
+pub const BEST_LEGEND: &str = "best of the row: the lowest, or the longest life and the highest throughput";
+
 /// The direction in which values are better.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Better {
@@ -53,8 +56,12 @@ pub(super) fn make_row(
     quantity: &dyn Fn(&RunResult) -> Quantity,
 ) -> Row {
     let quantities: Vec<Quantity> = results.iter().map(quantity).collect();
-    // Interrupted and empty runs are not compared.
-    let comparable = |index: usize| !results[index].interrupted && results[index].workload.requests > 0;
+    // Interrupted and empty runs are not compared, nor is what keeps its files in memory alone with what stores them.
+    let has_durable = results.iter().any(|result| !result.is_in_memory_alone());
+    let comparable = |index: usize| {
+        let result = &results[index];
+        !result.interrupted && result.workload.requests > 0 && !(has_durable && result.is_in_memory_alone())
+    };
     let value = |index: usize| {
         let value = quantities[index].as_ref().map(|(_, value)| *value);
         value.filter(|value| value.is_finite() && comparable(index))

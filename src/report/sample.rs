@@ -178,6 +178,7 @@ fn run(path: &str, seed: u64, stations: &[Station], latency_scale: Option<f64>) 
         },
         maps: vec![wear_map(last, &erases)],
         latency_ns: latencies,
+        energy: None,
         throughput_mib_s: latency_scale.map(|scale| 181.7 / scale),
         window_seconds: None,
         windows,

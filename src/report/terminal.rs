@@ -5,8 +5,8 @@ use comfy_table::{
     TableStyle,
 };
 
-use super::comparison::{Section, sections};
-use super::row::{Cell, WARNED, WARNED_LEGEND};
+use super::comparison::{Section, comparability, sections};
+use super::row::{BEST_LEGEND, Cell, WARNED, WARNED_LEGEND};
 use super::verdict::sentences;
 use super::{RunResult, files, number};
 
@@ -63,12 +63,12 @@ pub fn table(results: &[RunResult], width: usize, colour: bool) -> String {
     }
     let cells = || sections.iter().flat_map(|section| &section.rows).flat_map(|row| &row.cells);
     if !colour && cells().any(|cell| cell.best && !cell.warned) {
-        text += "* best of the row\n";
+        text += &format!("* {BEST_LEGEND}\n");
     }
     if cells().any(|cell| cell.warned) {
         text += &format!("{WARNED} {WARNED_LEGEND}\n");
     }
-    for sentence in sentences(results) {
+    for sentence in comparability(results).into_iter().chain(sentences(results)) {
         text += &format!("{}\n", number::visible(&sentence));
     }
     text += &notes(results);

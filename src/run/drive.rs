@@ -57,7 +57,8 @@ impl NewFlash<'_> {
     fn with<T: Timing>(self, timing: T) -> Nand<T> {
         let NewFlash { settings, keeps_versions, age, seed } = self;
         let flash = Nand::new(settings.geometry, settings.endurance, keeps_versions, timing)
-            .with_cells(settings.cells.as_ref());
+            .with_cells(settings.cells.as_ref())
+            .with_energy(settings.energy.as_ref());
         match &settings.errors {
             None => flash,
             Some(errors) => flash.with_errors(errors, age, seed),

@@ -46,6 +46,7 @@ mod blocks;
 mod disk_file;
 mod drive;
 mod dummy;
+mod energy;
 mod engine;
 mod error;
 mod file_system;

@@ -2,6 +2,7 @@
 
 use super::accounts::{Written, accounted, row, stored_bytes};
 use super::backend::Backend;
+use super::energy;
 use super::engine::{Options, Run, Served};
 use super::error::{RunError, RunFault};
 use super::lifetime;
@@ -119,6 +120,7 @@ impl Outcome {
             wear: parts.wear,
             maps: parts.maps,
             latency_ns: measured.latency_ns,
+            energy: since.as_ref().and_then(|since| energy::of(since, measured.seconds_simulated, written_bytes)),
             throughput_mib_s: measured.throughput_mib_s,
             window_seconds: measured.windows.seconds,
             windows: measured.windows.windows,

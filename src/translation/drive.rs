@@ -283,7 +283,7 @@ impl<T: Translation + Send> Abilities for Drive<T> {
 
 /// The account of a layer that is the whole path, with its flash, in pages, since they were new.
 pub fn account_in_pages<T: Translation>(layer: &T) -> Account {
-    let Flash { geometry, counts, erase_counts, endurance, programmed_pages, suspensions, modes, errors, worn } =
+    let Flash { geometry, counts, erase_counts, endurance, programmed_pages, suspensions, modes, errors, worn, energy } =
         layer.flash();
     let page_bytes = u64::from(geometry.page_bytes);
     let for_host: Tally = layer.sent().entries().filter(|(label, _)| label.cause == Cause::HostWrite).collect();
@@ -330,6 +330,7 @@ pub fn account_in_pages<T: Translation>(layer: &T) -> Account {
             spare_blocks_left: layer.spare_blocks().map(u64::from),
             raw_bytes: geometry.raw_bytes(),
             by_mode: modes.and_then(|modes| by_mode(modes, erase_counts, endurance)).map(Box::new),
+            energy: energy.map(Box::new),
         }),
         map: Some(UnitMap {
             unit: "erase block",

@@ -28,11 +28,11 @@ pub use layer::FlashLayer;
 pub use request::Requests;
 pub use victim_policy::{Candidate, VictimChooser, VictimPolicy, VictimSettings};
 
-use crate::device::PlacementAccount;
 use crate::device::nand::errors::ErrorCounts;
 use crate::device::nand::{
     EraseBlock, Found, Geometry, LogicalPage, ModesView, Nand, NandCounts, NandError, PhysicalPage, Timing,
 };
+use crate::device::{EnergyAccount, PlacementAccount};
 use crate::label::{Provenance, Tally};
 use crate::time::Time;
 
@@ -283,6 +283,8 @@ pub struct Flash<'a> {
     pub errors: Option<ErrorCounts>,
     /// Erases of each block before the flash was made.
     pub worn: u32,
+    /// The energy of its operations, if that is asked for.
+    pub energy: Option<EnergyAccount>,
 }
 
 impl<'a> Flash<'a> {
@@ -298,6 +300,7 @@ impl<'a> Flash<'a> {
             modes: nand.modes(),
             errors: nand.error_counts(),
             worn: nand.worn(),
+            energy: nand.energy(),
         }
     }
 }

@@ -19,6 +19,7 @@ mod mount;
 mod output;
 mod pages;
 mod progress;
+mod record;
 mod reproduce;
 mod resident;
 mod run;
@@ -78,6 +79,8 @@ enum Command {
     Monitor(monitor::Monitor),
     /// Record the writes of a kernel file system to its device while a command runs in it
     Capture(capture::Capture),
+    /// Record the requests that reach block devices of this machine, until Ctrl-C
+    Record(record::Record),
     /// Reproduce the papers' figures: their experiments, with the paper's numbers beside ours
     Reproduce(reproduce::Reproduce),
     /// Measure the CPU time of each kind of file system step on this machine, for run --cpu
@@ -110,6 +113,7 @@ fn main() -> ExitCode {
         Command::Serve(command) => command.run(),
         Command::Monitor(command) => command.run(),
         Command::Capture(command) => command.run(),
+        Command::Record(command) => command.run(),
         Command::Reproduce(command) => command.run(),
         Command::Calibrate(command) => command.run(),
         Command::Convert(command) => command.run(),

@@ -24,7 +24,7 @@ pub struct Reading {
     /// see docs/traces.md for units, words, delimiters and headers
     #[arg(long, value_name = "KEY=COLUMN,...", value_parser = columns)]
     pub columns: Option<Columns>,
-    /// Only this device of the trace, numbered from 0 in order of appearance
+    /// Only this device of the trace, numbered from 0 in order of appearance; for a run of each, flashpath sweep has --device all
     #[arg(long, value_name = "N")]
     pub device: Option<u32>,
     /// The stage of requests to read from a trace of block events: Q (queue), I (insert), D (issue) or C (complete)

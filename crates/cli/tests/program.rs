@@ -64,6 +64,8 @@ mod parts;
 mod qemu_journal;
 #[path = "program/readme.rs"]
 mod readme;
+#[path = "program/record.rs"]
+mod record;
 #[path = "program/recordings.rs"]
 mod recordings;
 #[path = "program/refused.rs"]

@@ -179,13 +179,13 @@ pub fn statistics(namespace: &Namespace) -> Result<Vec<u8>, Status> {
     Ok(data)
 }
 
-/// The number of an event's kind.
+/// The number of an event's kind. 81h, a handle that the controller modified without an action of the host, never happens: units have
+/// no time limit.
 fn event_number(kind: PlacementEventKind) -> u8 {
     match kind {
         PlacementEventKind::UnitNotFilled => 0x00,
         PlacementEventKind::InvalidIdentifier => 0x03,
         PlacementEventKind::Reallocated => 0x80,
-        PlacementEventKind::HandleModified => 0x81,
     }
 }
 

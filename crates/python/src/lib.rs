@@ -4,6 +4,7 @@
 //! | file | role |
 //! |---|---|
 //! | `plan` | a description of runs, and the runs |
+//! | `goal` | the search for a goal |
 //! | `journal` | the rows of a sweep that are done |
 //! | `table` | rows as an Arrow table |
 //! | `trace` | a trace: its summary, and its requests as Arrow batches |
@@ -18,6 +19,7 @@
 #![allow(clippy::disallowed_methods, reason = "the package has the clock of its progress and of its policies")]
 
 mod fault;
+mod goal;
 mod journal;
 mod layers;
 mod plan;
@@ -31,11 +33,13 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _native {
     #[pymodule_export]
+    use crate::goal::search;
+    #[pymodule_export]
     use crate::journal::Journal;
     #[pymodule_export]
     use crate::layers::{layers, read_path};
     #[pymodule_export]
-    use crate::plan::{Plan, cpu_steps, machine_memory, program};
+    use crate::plan::{Description, Plan, cpu_steps, machine_memory, program};
     #[pymodule_export]
     use crate::policies::{add_cleaner, add_grouping, add_victim, policies, policy_costs};
     #[pymodule_export]

@@ -4,7 +4,7 @@ use crate::fault;
 use crate::policies::{self, PolicyCost};
 use crate::watch::Watch;
 use flashpath::report::json;
-use flashpath::run::{Age, Progress};
+use flashpath::run::{Age, Progress, STATIONS};
 use flashpath::task::CpuTable;
 use flashpath::workload::trace::{Columns, FORMATS, Format, Stage, TraceOptions};
 use flashpath_environment::{environment, machine_share};
@@ -12,6 +12,8 @@ use flashpath_sweep::{Limits, Point, Request, Traces, WorkloadRequest, check_mem
 use pyo3::exceptions::{PyIndexError, PyRuntimeError};
 use pyo3::prelude::*;
 use sha2::{Digest, Sha256};
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -38,18 +40,20 @@ pub fn machine_memory() -> u64 {
     machine_share()
 }
 
-/// A workload: its text, true if the text is the name of a file, and its name in results, if that is another.
-type Workload = (String, bool, Option<String>);
+/// A workload: its text, true if the text is the name of a file, and its name in results, if that is another. Names of files
+/// need not be UTF-8.
+type Workload = (OsString, bool, Option<String>);
 
 fn workload((text, is_file, name): Workload) -> PyResult<WorkloadRequest> {
-    if let Some(file) = text.strip_prefix("fio:") {
-        let file = PathBuf::from(file);
+    if let Some(file) = text.as_bytes().strip_prefix(b"fio:") {
+        let file = PathBuf::from(OsStr::from_bytes(file));
         return Ok(WorkloadRequest::FioJob { file, name });
     }
     let file = PathBuf::from(&text);
     if is_file || file.is_file() {
         return Ok(WorkloadRequest::Trace { file, name });
     }
+    let text = text.to_string_lossy().into_owned();
     // A group of values in braces may have a '/' of its own.
     if !text.contains('{') && (text.contains('/') || text.contains('.') && !text.contains(':')) {
         let help = "name the file of a trace, or a generator such as uniform:writes=6x";
@@ -112,6 +116,66 @@ pub fn cpu_steps(text: &str) -> PyResult<String> {
     Ok(if Path::new(text).is_file() { flashpath_sweep::cpu_steps(&table) } else { text.to_string() })
 }
 
+/// A description of runs, whose parts are read.
+#[pyclass(frozen, module = "flashpath._native")]
+pub struct Description {
+    /// The description itself; its stations are those of the policies that are known when it is used.
+    pub request: Request,
+    /// The file of the workload, if there is one workload, and it has a file.
+    input: Option<PathBuf>,
+}
+
+/// Does something with a request on the stations with the policies that are known now; without any of them in its paths, on the
+/// library's, which have options that a layer with a policy in Python lacks.
+pub fn read<T>(request: &Request, work: impl FnOnce(&Request) -> T) -> T {
+    policies::reading(|tables| {
+        let uses = request.on.iter().any(|(_, path)| tables.are_named_in(path));
+        let stations = if uses { tables.stations } else { STATIONS };
+        work(&Request { stations: Some(stations), ..request.clone() })
+    })
+}
+
+#[pymethods]
+impl Description {
+    /// Reads the parts of a description.
+    #[new]
+    #[pyo3(signature = (workloads, on, options, *, format=None, columns=None, stage=None, cpu=None, window=None, rate=None, age=None, waits=false))]
+    #[allow(clippy::too_many_arguments, reason = "keywords of a constructor in Python")]
+    fn new(
+        workloads: Vec<Workload>,
+        on: Vec<(Option<String>, String)>,
+        options: Vec<(String, String)>,
+        format: Option<&str>,
+        columns: Option<&str>,
+        stage: Option<&str>,
+        cpu: Option<&str>,
+        window: Option<&str>,
+        rate: Option<&str>,
+        age: Option<&str>,
+        waits: bool,
+    ) -> PyResult<Description> {
+        let TraceOptions { format, columns, stage, .. } = reading(format, columns, stage)?;
+        let workloads = workloads.into_iter().map(workload).collect::<PyResult<Vec<_>>>()?;
+        let input = match &workloads[..] {
+            [WorkloadRequest::Trace { file, .. } | WorkloadRequest::FioJob { file, .. }] => Some(file.clone()),
+            _ => None,
+        };
+        let cpu = cpu.map(cpu_table).transpose()?;
+        let mut request = Request { workloads, on, options, format, columns, stage, cpu, ..Request::default() };
+        request.window_ns = window.map(window_ns).transpose()?;
+        request.rate_per_day = rate.map(rate_per_day).transpose()?;
+        request.age = age.map(read_age).transpose()?;
+        request.tells_waits = waits;
+        Ok(Description { request, input })
+    }
+
+    /// The units of the varied options: the column, and `share`, `bytes` or `nanoseconds`.
+    fn units(&self, py: Python<'_>) -> PyResult<Vec<(String, &'static str)>> {
+        let units = py.detach(|| read(&self.request, flashpath_sweep::units)).map_err(fault::sweep)?;
+        Ok(units.into_iter().map(|(column, unit)| (column, unit.word())).collect())
+    }
+}
+
 impl Plan {
     /// The plan itself.
     pub fn plan(&self) -> &flashpath_sweep::Plan {
@@ -158,45 +222,16 @@ type Ran = (String, Option<(String, bool)>, Vec<PolicyCost>);
 impl Plan {
     /// Reads a description, and checks every run of it. `one` asks for one run, which may have files.
     #[new]
-    #[pyo3(signature = (workloads, on, options, *, format=None, columns=None, stage=None, cpu=None, window=None, rate=None, age=None, waits=false, one=false))]
-    #[allow(clippy::too_many_arguments, reason = "keywords of a constructor in Python")]
-    fn new(
-        py: Python<'_>,
-        workloads: Vec<Workload>,
-        on: Vec<(Option<String>, String)>,
-        options: Vec<(String, String)>,
-        format: Option<&str>,
-        columns: Option<&str>,
-        stage: Option<&str>,
-        cpu: Option<&str>,
-        window: Option<&str>,
-        rate: Option<&str>,
-        age: Option<&str>,
-        waits: bool,
-        one: bool,
-    ) -> PyResult<Plan> {
-        let TraceOptions { format, columns, stage, .. } = reading(format, columns, stage)?;
-        let workloads = workloads.into_iter().map(workload).collect::<PyResult<Vec<_>>>()?;
-        let input = match &workloads[..] {
-            [WorkloadRequest::Trace { file, .. } | WorkloadRequest::FioJob { file, .. }] => Some(file.clone()),
-            _ => None,
-        };
-        let cpu = cpu.map(cpu_table).transpose()?;
-        let mut request = Request { workloads, on, options, format, columns, stage, cpu, ..Request::default() };
-        request.window_ns = window.map(window_ns).transpose()?;
-        request.rate_per_day = rate.map(rate_per_day).transpose()?;
-        request.age = age.map(read_age).transpose()?;
-        request.tells_waits = waits;
+    #[pyo3(signature = (description, *, one=false))]
+    fn new(py: Python<'_>, description: &Description, one: bool) -> PyResult<Plan> {
+        let Description { request, input } = description;
         let plan = py.detach(|| {
-            policies::reading(|tables| {
-                request.stations = Some(tables.stations);
-                match one {
-                    true => flashpath_sweep::Plan::read_one(&request),
-                    false => flashpath_sweep::Plan::read(&request),
-                }
+            read(request, |request| match one {
+                true => flashpath_sweep::Plan::read_one(request),
+                false => flashpath_sweep::Plan::read(request),
             })
         });
-        Ok(Plan { plan: plan.map_err(fault::sweep)?, input, traces: Mutex::default() })
+        Ok(Plan { plan: plan.map_err(fault::sweep)?, input: input.clone(), traces: Mutex::default() })
     }
 
     /// The number of runs.

@@ -63,6 +63,13 @@ pub struct Tables {
     python: Vec<Arc<PythonPolicy>>,
 }
 
+impl Tables {
+    /// True if a path may name a policy in Python.
+    pub fn are_named_in(&self, path: &str) -> bool {
+        self.python.iter().any(|policy| path.contains(policy.word))
+    }
+}
+
 static TABLES: LazyLock<RwLock<&'static Tables>> = LazyLock::new(|| RwLock::new(tables_of(Vec::new())));
 
 /// Held while a path is read: its words and the rows that read them are of one table.

@@ -8,7 +8,8 @@ use arrow_array::{
 };
 use arrow_array::{RecordBatchOptions, StringArray};
 use arrow_schema::{ArrowError, DataType, Field, Schema};
-use flashpath::report::sweep::{self, Figure, FlatCells, SweepRow, groups};
+use flashpath::expression::nearest;
+use flashpath::report::sweep::{self, Figure, FlatCells, Group, SweepRow, Unit, groups};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
@@ -58,6 +59,17 @@ impl Table {
     }
 }
 
+/// Refuses a name that no run has as a number, unless all runs failed.
+fn check_number(column: &str, groups: &[Group]) -> PyResult<()> {
+    let numbers = || groups.iter().flat_map(|group| group.means.keys()).map(String::as_str);
+    if numbers().next().is_none() || numbers().any(|known| known == column) {
+        return Ok(());
+    }
+    let near = nearest(column, numbers()).map_or(String::new(), |near| format!("did you mean {near}? "));
+    let help = format!("{near}means() has all numbers");
+    Err(fault::input(format!("no run has the number {column}"), Some(help)))
+}
+
 #[pymethods]
 impl Table {
     /// The table of JSON objects.
@@ -72,6 +84,12 @@ impl Table {
     #[getter]
     fn column_names(&self) -> Vec<String> {
         self.batch.schema().fields().iter().map(|field| field.name().clone()).collect()
+    }
+
+    /// The columns that come first.
+    #[getter]
+    fn first(&self) -> Vec<String> {
+        self.first.clone()
     }
 
     /// The number of rows.
@@ -107,14 +125,19 @@ impl Table {
         Table::of(sweep::means(&groups(&self.rows, &columns)), first)
     }
 
-    /// A page with a figure and the means, as HTML.
+    /// A page with a figure and the means, as HTML. `said` stands above all else; `axes` are the titles of the axes, x and y.
+    #[pyo3(signature = (title, columns, units, said, x, y, by, axes))]
+    #[allow(clippy::too_many_arguments, reason = "the parts of a page")]
     fn report(
         &self,
         title: &str,
         columns: Vec<String>,
+        units: Vec<(String, String)>,
+        said: Vec<String>,
         x: Option<&str>,
         y: Option<&str>,
         by: Option<&str>,
+        axes: (Option<String>, Option<String>),
     ) -> PyResult<String> {
         if let Some(column) = [x, by].into_iter().flatten().find(|column| !columns.iter().any(|known| known == column))
         {
@@ -123,9 +146,20 @@ impl Table {
                 Some(format!("there are: {}", columns.join(", "))),
             ));
         }
+        if x.is_some() && x == by {
+            return Err(fault::input("x= and by= name the same column", Some("leave by= out, or name another".into())));
+        }
         let groups = groups(&self.rows, &columns);
-        let figure = Figure::choose(&columns, &groups, [x, y, by]);
-        Ok(sweep::page(title, &[], &self.rows, &groups, &figure, &sweep::Units::new()))
+        if let Some(y) = y {
+            check_number(y, &groups)?;
+        }
+        let units: sweep::Units =
+            units.into_iter().filter_map(|(column, word)| Some((column, Unit::named(&word)?))).collect();
+        let figure = Figure::choose(&columns, &groups, [x, y, by]).map(|figure| {
+            let [x, y] = [axes.0, axes.1];
+            figure.with_units(&units).with_titles(x, y)
+        });
+        Ok(sweep::page(title, &said, &self.rows, &groups, &figure, &units))
     }
 
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {

@@ -67,7 +67,7 @@ def test_a_value_that_a_station_refuses_is_refused_before_anything_runs(tmp_path
     assert error.source is not None and error.span is not None
     assert error.source[slice(*error.span)] == "-1%"
     assert not journal.exists()
-    with pytest.raises(flashpath.InputError, match="--memory"):
+    with pytest.raises(flashpath.InputError, match="memory="):
         flashpath.sweep(WORK, on=PATHS, memory=1 << 20)
 
 

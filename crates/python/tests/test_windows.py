@@ -37,3 +37,29 @@ def test_a_notebook_shows_the_numbers_and_marks_those_of_a_run_with_warnings() -
     shown = warned._repr_html_()
     assert len(shown) < 2000 and "1!" in shown and "nothing was erased" in shown
     assert "<script" not in flashpath.run("uniform:writes=1M", on={"<script>": DRIVE})[0]._repr_html_()
+
+
+def test_a_notebook_has_a_bar_of_its_own() -> None:
+    """tqdm falls back to a line of text, with a warning, where ipywidgets is missing: no requirement named it."""
+    import nbformat
+    from nbclient import NotebookClient
+
+    code = f"""
+import flashpath, tqdm.auto
+made = []
+class Bar(tqdm.auto.tqdm):
+    def __init__(self, *arguments, **options):
+        made.append(options["total"])
+        super().__init__(*arguments, **options)
+tqdm.auto.tqdm = Bar
+result = flashpath.run("uniform:writes=60x", on={DRIVE!r}, fill=True)
+print(made, "tqdm.notebook" in [kind.__module__ for kind in Bar.__mro__])
+result
+"""
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code)])
+    NotebookClient(notebook, kernel_name="python3", timeout=120).execute()
+    outputs = notebook.cells[0].outputs
+    streams = "".join(output.text for output in outputs if output.output_type == "stream")
+    assert streams.strip() == "[1.0] True", streams
+    tables = [output.data for output in outputs if output.output_type == "execute_result"]
+    assert "<table>" in tables[0]["text/html"] and len(tables[0]["text/plain"]) < 200

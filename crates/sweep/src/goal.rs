@@ -5,15 +5,19 @@
 //! confidence interval of its mean is on one side of the goal.
 
 use crate::error::SweepError;
+use crate::journal::{Identity, Journal};
 use crate::options::cell;
 use crate::plan::{Plan, Request};
+use crate::runner::{Limits, SweepProgress, run_all};
 use crate::template::{Axis, Template};
+use crate::traces::Traces;
 use crate::work::WorkloadRequest;
 use flashpath::expression::{Capacity, Kind, Values};
 use flashpath::report::sweep::{Group, Mean, SweepRow, groups};
 use flashpath::run::STATIONS;
 use flashpath::units::{format_size, parse_size};
 use flashpath::workload::{files, generator};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The search ends when the range between a miss and a hit is this part of the hit.
 const TOLERANCE: f64 = 0.01;
@@ -103,13 +107,13 @@ impl Place {
     }
 }
 
-/// Searches. `run` runs a plan and returns the rows of all its runs.
+/// Searches. `run` runs a description of one value with all seeds, and returns the rows of all its runs.
 ///
 /// Fails if not exactly one option has several values, or these are no numbers of one unit.
 pub fn search(
     request: &Request,
     goal: &Goal,
-    run: &mut dyn FnMut(&Plan) -> Result<Vec<SweepRow>, SweepError>,
+    run: &mut dyn FnMut(&Request) -> Result<Vec<SweepRow>, SweepError>,
 ) -> Result<Found, SweepError> {
     let place = place(request)?;
     let axis = place.axis();
@@ -117,8 +121,7 @@ pub fn search(
     let scale = Scale::of(axis.takes, first, last)?;
     let mut found = Found { goal: goal.clone(), option: axis.name.clone(), tried: Vec::new(), rows: Vec::new() };
     let mut attempt = |text: String, at: f64| -> Result<Tried, SweepError> {
-        let plan = Plan::read(&with_value(request, &place, &text))?;
-        let mut rows = run(&plan)?;
+        let mut rows = run(&with_value(request, &place, &text))?;
         for row in &mut rows {
             row.insert(axis.name.clone(), cell(axis.takes, &text));
         }
@@ -187,15 +190,7 @@ fn with_value(request: &Request, place: &Place, text: &str) -> Request {
     let axis = place.axis();
     let source = &place.template.source;
     let whole = format!("{}{text}{}", &source[..axis.span.start], &source[axis.span.end..]);
-    let mut one = Request {
-        workloads: request.workloads.clone(),
-        on: request.on.clone(),
-        options: request.options.clone(),
-        columns: request.columns.clone(),
-        cpu: request.cpu.clone(),
-        age: request.age.clone(),
-        ..*request
-    };
+    let mut one = request.clone();
     match place.is_in_path {
         true => one.on[place.at].1 = whole,
         false => one.workloads[place.at] = WorkloadRequest::Expression(whole),
@@ -219,13 +214,58 @@ fn judged(goal: &Goal, rows: &[SweepRow], text: String, at: f64) -> Tried {
     Tried { text, mean, is_met, is_sure, is_warned: group.is_some_and(|group| group.warned > 0), at }
 }
 
+/// Runs a plan, and keeps nothing for another session: the rows of all its runs. `program` names the program in a journal
+/// that lasts as long.
+///
+/// Fails if it was stopped.
+pub fn run_once(
+    plan: &Plan,
+    traces: &Traces,
+    limits: Limits,
+    program: &str,
+    stop: &AtomicBool,
+    progress: &mut dyn FnMut(&SweepProgress),
+) -> Result<Vec<SweepRow>, SweepError> {
+    let system =
+        |error: std::io::Error| SweepError::input(format!("cannot make a temporary directory: {error}"), "set TMPDIR");
+    let directory = tempfile::tempdir().map_err(system)?;
+    let identity = Identity::new(program.to_string(), plan.identity(), String::new(), plan.runs());
+    let mut journal = Journal::open(&directory.path().join("journal"), &identity)?;
+    run_all(plan, traces, limits, &mut journal, stop, progress)?;
+    if stop.load(Ordering::SeqCst) {
+        return Err(SweepError::input("interrupted", "the same command begins anew"));
+    }
+    Ok(journal.done().values().map(|done| done.row.clone()).collect())
+}
+
 impl Found {
+    /// The rows of all runs, by the option's value.
+    pub fn ordered_rows(&self) -> Vec<SweepRow> {
+        let value = |row: &SweepRow| row.get(&self.option).and_then(serde_json::Value::as_f64).unwrap_or(0.0);
+        let mut rows = self.rows.clone();
+        rows.sort_by(|a, b| value(a).total_cmp(&value(b)));
+        rows
+    }
+
     /// The value nearest to the other side with which the goal is met.
     pub fn hit(&self) -> Option<&Tried> {
         match self.tried.first().is_some_and(|low| low.is_met) {
             true => self.tried.iter().rfind(|tried| tried.is_met),
             false => self.tried.iter().find(|tried| tried.is_met),
         }
+    }
+
+    /// The values in the direction in which the goal is met.
+    fn ordered(&self) -> Vec<&Tried> {
+        let is_up = self.tried.first().is_some_and(|low| !low.is_met);
+        if is_up { self.tried.iter().collect() } else { self.tried.iter().rev().collect() }
+    }
+
+    /// The last value that surely misses the goal, and the first that surely meets it.
+    pub fn sure(&self) -> (Option<&Tried>, Option<&Tried>) {
+        let ordered = self.ordered();
+        let miss = ordered.iter().rev().find(|tried| !tried.is_met && tried.is_sure).copied();
+        (miss, ordered.into_iter().find(|tried| tried.is_met && tried.is_sure))
     }
 
     /// The answer in sentences: the value, and how sure it is.
@@ -248,10 +288,7 @@ impl Found {
         let is_up = !self.tried[0].is_met;
         let direction = if is_up { "from" } else { "up to" };
         let mut sentences = vec![format!("{goal}: met {direction} {option}={} ({})", hit.text, shown(hit))];
-        // In the direction of the hits.
-        let ordered: Vec<&Tried> = if is_up { self.tried.iter().collect() } else { self.tried.iter().rev().collect() };
-        let sure_hit = ordered.iter().find(|tried| tried.is_met && tried.is_sure);
-        let sure_miss = ordered.iter().rev().find(|tried| !tried.is_met && tried.is_sure);
+        let (sure_miss, sure_hit) = self.sure();
         let has_intervals = hit.mean.is_some_and(|mean| mean.half_width.is_some());
         let is_same = self.tried.iter().all(|tried| tried.mean.is_some_and(|mean| mean.half_width == Some(0.0)));
         sentences.push(match (sure_miss, sure_hit) {
@@ -367,7 +404,8 @@ mod tests {
             options: vec![("seed".to_string(), seeds.to_string())],
             ..Request::default()
         };
-        search(&request, &Goal::parse(goal).unwrap(), &mut |plan| {
+        search(&request, &Goal::parse(goal).unwrap(), &mut |request| {
+            let plan = Plan::read(request)?;
             let row = |number: u64| {
                 let point = plan.point(number);
                 let text = &point.path.path.text;

@@ -33,7 +33,7 @@ mod work;
 
 pub use cpu::{cpu_argument, cpu_steps, cpu_table};
 pub use error::{JournalFault, SweepError};
-pub use goal::{Found, Goal, Tried, search};
+pub use goal::{Found, Goal, Tried, run_once, search};
 pub use journal::{DoneRun, Identity, Journal};
 pub use options::{COMMAND, SEED, rate};
 pub use plan::{Plan, Point, Request, units};

@@ -11,22 +11,24 @@ use crate::traces::Traces;
 use crate::values::Value as OptionValue;
 use crate::work::{Work, WorkloadRequest, read_workloads};
 use flashpath::expression::{Capacity, ExpressionError, Kind, Values};
-use flashpath::report::sweep::{Unit, Units};
+use flashpath::report::sweep::{DEVICE, Unit, Units};
 use flashpath::run::{
     Age, Job, Logging, NoMachine, Outcome, Path, Progress, RunError, STATIONS, Station, memory_bytes, run,
 };
 use flashpath::task::CpuTable;
-use flashpath::workload::trace::{Columns, Format, Stage, TraceOptions};
+use flashpath::workload::trace::{Columns, Format, Stage, TraceOptions, scan};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 /// The column of the path's template, if there are several.
 const ON: &str = "on";
+/// The word for all devices of a trace.
+const ALL: &str = "all";
 /// The column of the workload's template, if there are several.
 const WORKLOAD: &str = "workload";
 
 /// The description of a sweep, as the user gives it.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Request {
     /// The workloads, each with several values or not.
     pub workloads: Vec<WorkloadRequest>,
@@ -67,7 +69,7 @@ pub fn units(request: &Request) -> Result<Units, SweepError> {
         axes.extend(workload.axes()?);
     }
     for (name, text) in &request.options {
-        if let Some(option) = COMMAND.options.iter().find(|option| option.name == name) {
+        if let Some(option) = COMMAND.options.iter().find(|option| option.name == name).filter(|_| text != ALL) {
             axes.extend(Template::of_option(option, text)?.axes);
         }
     }
@@ -174,6 +176,14 @@ impl Plan {
         if request.workloads.is_empty() {
             return Err(SweepError::input("the sweep has no workload", "give one, such as uniform:writes=6x"));
         }
+        let expanded;
+        let request = match all_devices(request)? {
+            Some(with_devices) => {
+                expanded = with_devices;
+                &expanded
+            }
+            None => request,
+        };
         let mut columns = Vec::new();
         let works = read_workloads(&request.workloads, WORKLOAD, &mut columns)?;
         let paths = read_paths(request, number, &mut columns)?;
@@ -307,6 +317,38 @@ impl<'p> Point<'p> {
     }
 }
 
+/// The request with the numbers of all devices of its trace in place of `device=all`; `None` if that is not asked for.
+fn all_devices(request: &Request) -> Result<Option<Request>, SweepError> {
+    let is_it = |(name, text): &&(String, String)| name == DEVICE && text == ALL;
+    if !request.options.iter().any(|option| is_it(&option)) {
+        return Ok(None);
+    }
+    let [WorkloadRequest::Trace { file, name }] = &request.workloads[..] else {
+        let help = "give one trace, or the numbers of devices, such as --device 0..3";
+        return Err(SweepError::input("--device all is of one trace, whose devices are run", help));
+    };
+    let options = TraceOptions {
+        format: request.format,
+        stage: request.stage,
+        columns: request.columns.clone(),
+        name: name.clone(),
+        ..TraceOptions::default()
+    };
+    let found = scan(file, &options)?;
+    let numbers =
+        found.devices.iter().enumerate().filter(|(_, device)| device.operations > 0).map(|(number, _)| number);
+    let numbers: Vec<String> = numbers.map(|number| number.to_string()).collect();
+    if numbers.len() < 2 {
+        let help = "leave --device out: the whole trace is that of its device";
+        return Err(SweepError::input(format!("{} has one device", found.file), help));
+    }
+    let mut with_devices = request.clone();
+    for (_, text) in with_devices.options.iter_mut().filter(|(name, text)| name == DEVICE && text == ALL) {
+        *text = numbers.join(":");
+    }
+    Ok(Some(with_devices))
+}
+
 fn read_paths(request: &Request, number: Number, columns: &mut Vec<String>) -> Result<Vec<PlannedPath>, SweepError> {
     let (on, stations) = (&request.on, request.stations.unwrap_or(STATIONS));
     let kinds: Vec<&'static Kind> = stations.iter().map(|station| station.kind).collect();
@@ -431,6 +473,9 @@ fn read_options(request: &Request, columns: &mut Vec<String>) -> Result<(Vec<Pla
         (chosen.run.rate_per_day, chosen.run.window_ns) = (request.rate_per_day, request.window_ns);
         chosen.run.age.clone_from(&request.age);
         chosen.run.log = request.tells_waits.then(|| Logging::new(None, true));
+        // They are a part of the command that repeats a run, and so of the identity of the sweep.
+        chosen.arguments.extend(request.age.as_ref().map(|age| format!("--age {}", age.text)));
+        chosen.arguments.extend(request.tells_waits.then(|| "--waits".to_string()));
         PlannedOptions { chosen, cells }
     });
     Ok((options.collect(), seeds))

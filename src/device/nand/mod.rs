@@ -14,6 +14,7 @@
 
 mod calendar;
 mod cells;
+mod energy;
 pub mod errors;
 mod geometry;
 mod modes;
@@ -28,6 +29,7 @@ mod timing;
 mod word_lines;
 
 pub use cells::{Cells, PageKind, PageTimes, WordLinePrograms, cell_name};
+pub use energy::EnergySettings;
 pub use geometry::{EraseBlock, Geometry, LogicalPage, PhysicalPage};
 pub use modes::ModesView;
 pub use preset::Preset;
@@ -38,9 +40,11 @@ pub use spare::Spare;
 pub use suspension::Suspension;
 pub use timing::{Latencies, Telling, Timing, Untimed};
 
+use super::EnergyAccount;
 use super::wait_log::Purpose;
 use crate::label::{Cause, Content, Label, Provenance, Tally};
 use crate::time::Time;
+use energy::OperationCounts;
 use errors::{Age, ErrorCounts, ErrorSettings, Errors, Reading};
 use modes::Modes;
 use operations::{LastRead, Operations};
@@ -246,6 +250,8 @@ pub struct Nand<T: Timing> {
     operations: Operations<T>,
     /// The end of the last read of a host that could not be corrected.
     failed_read: Option<T::Moment>,
+    /// The powers of operations, if energy is asked for.
+    energy: Option<Box<EnergySettings>>,
 }
 
 impl<T: Timing> Nand<T> {
@@ -268,6 +274,7 @@ impl<T: Timing> Nand<T> {
             never_programmed: 0,
             operations: Operations::new(&geometry, timing),
             failed_read: None,
+            energy: None,
         }
     }
 
@@ -363,6 +370,33 @@ impl<T: Timing> Nand<T> {
         let modes = Modes::new(cells.bits, self.next_page.len(), cells.slc_endurance);
         let operations = self.operations.with_cells(cells, &self.geometry);
         Nand { modes: Some(Box::new(modes)), operations, ..self }
+    }
+
+    /// The same flash with these powers of operations, if they are known.
+    pub fn with_energy(self, energy: Option<&EnergySettings>) -> Nand<T> {
+        Nand { energy: energy.cloned().map(Box::new), ..self }
+    }
+
+    /// The energy of the operations since the flash was new; `None` if it is not asked for.
+    pub fn energy(&self) -> Option<EnergyAccount> {
+        let energy = self.energy.as_ref()?;
+        Some(energy.account(&self.geometry, &self.operation_counts(), self.counts.erased_blocks))
+    }
+
+    /// The operations by kind: counted, where a page of flash has several pages or a kind, and otherwise those of the pages.
+    fn operation_counts(&self) -> OperationCounts {
+        let counts = self.counts();
+        let errors = self.error_counts().unwrap_or_default();
+        let mut operations = self.operations.counts().unwrap_or_else(|| {
+            let reads = counts.read.total() + errors.retries;
+            let mut all = OperationCounts { units_read: reads, ..OperationCounts::default() };
+            all.reads[PageKind::ALIKE.index()] = reads;
+            all
+        });
+        if self.modes.is_none() {
+            operations.programs[PageKind::ALIKE.index()] = counts.programs + errors.program_failures;
+        }
+        operations
     }
 
     /// The first `blocks` blocks are in SLC mode from now on. They are erased, or have been in this mode before.

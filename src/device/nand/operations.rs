@@ -6,6 +6,7 @@
 //! ([`WordLines`](super::word_lines::WordLines)).
 
 use super::cells::{Cells, PageKind};
+use super::energy::OperationCounts;
 use super::geometry::{EraseBlock, Geometry, PhysicalPage};
 use super::timing::Timing;
 use super::word_lines::WordLines;
@@ -37,6 +38,8 @@ pub(super) struct Operations<T: Timing> {
     /// or nothing takes time.
     gathered: Vec<Option<T::Moment>>,
     joined: Option<Joined<T::Moment>>,
+    /// Reads of pages of flash that have several pages, or a kind.
+    counts: OperationCounts,
 }
 
 /// The end of the read from which copies take their pages: the page of flash that was read last, and when it is there.
@@ -56,7 +59,8 @@ impl<T: Timing> Operations<T> {
         let keeps_moments = T::TIMED && mask > 0;
         let gathered = (0..if keeps_moments { geometry.blocks } else { 0 }).map(|_| None).collect();
         let (has_parts, page_bits) = (mask > 0, geometry.page_bits());
-        Operations { timing, mask, has_parts, page_bits, word_lines: None, gathered, joined: None }
+        let counts = OperationCounts::default();
+        Operations { timing, mask, has_parts, page_bits, word_lines: None, gathered, joined: None, counts }
     }
 
     /// The same with cells of several bits.
@@ -77,6 +81,29 @@ impl<T: Timing> Operations<T> {
     #[inline]
     pub fn timing(&mut self) -> &mut T {
         &mut self.timing
+    }
+
+    /// Reads and, of cells of several bits, programs; `None` if pages are operations.
+    pub fn counts(&self) -> Option<OperationCounts> {
+        let programs = self.word_lines.as_ref().map_or(self.counts.programs, |lines| lines.programs());
+        self.has_parts.then_some(OperationCounts { programs, ..self.counts })
+    }
+
+    /// Reads a page of flash, and transfers some of its pages.
+    #[inline]
+    fn read_kind(
+        &mut self,
+        block: EraseBlock,
+        units: u32,
+        kind: PageKind,
+        purpose: Purpose,
+        at: T::Moment,
+    ) -> T::Moment {
+        if T::TIMED {
+            self.counts.reads[kind.index()] += 1;
+            self.counts.units_read += u64::from(units);
+        }
+        self.timing.read_kind(block, units, kind, purpose, at)
     }
 
     pub fn suspensions(&self) -> Option<u64> {
@@ -153,7 +180,7 @@ impl<T: Timing> Operations<T> {
             return at;
         }
         let kind = self.kind_of(block, within);
-        self.timing.read_kind(block, 1, kind, purpose, at)
+        self.read_kind(block, 1, kind, purpose, at)
     }
 
     /// Reads a page as [`Operations::read`], together with those of its page of flash that are read before and after it.
@@ -192,9 +219,7 @@ impl<T: Timing> Operations<T> {
     #[inline]
     pub fn end_reads(&mut self, at: T::Moment) -> T::Moment {
         match self.joined.take() {
-            Some(Joined { block, kind, units, purpose, at, .. }) => {
-                self.timing.read_kind(block, units, kind, purpose, at)
-            }
+            Some(Joined { block, kind, units, purpose, at, .. }) => self.read_kind(block, units, kind, purpose, at),
             None => at,
         }
     }
@@ -221,7 +246,7 @@ impl<T: Timing> Operations<T> {
                 let others = self.mask - (from.0 & self.mask);
                 let units = (rest & ((2u64 << others) - 1)).count_ones();
                 let kind = self.kind_of(source, self.page_in_block(from));
-                let there = self.timing.read_kind(source, units, kind, purpose, at);
+                let there = self.read_kind(source, units, kind, purpose, at);
                 read.0 = Some((page, there));
                 there
             }
@@ -242,7 +267,7 @@ impl<T: Timing> Operations<T> {
         let purpose = if purpose == Purpose::Host { Purpose::Retry } else { purpose };
         let again = |done, _| match self.has_parts {
             false => self.timing.read(block, purpose, done),
-            true => self.timing.read_kind(block, 1, kind, purpose, done),
+            true => self.read_kind(block, 1, kind, purpose, done),
         };
         (0..retries).fold(at, again)
     }

@@ -60,6 +60,8 @@ impl Preset {
 ///
 /// Of these three the erase times, and the endurances of the first two, are typical of data sheets of their cells, not of these
 /// dies.
+///
+/// The powers are those of no drive, but typical of dies ([`energy`](super::energy)); `vma` has those of SLC of its time.
 impl Choice for &'static Preset {
     const WORDS: &'static [(&'static str, Self, &'static str)] = &[
         (
@@ -74,6 +76,10 @@ impl Choice for &'static Preset {
                     ("transfer", "63us"),
                     ("erase", "2ms"),
                     ("endurance", "100000"),
+                    ("read-power", "30"),
+                    ("program-power", "30"),
+                    ("erase-power", "30"),
+                    ("idle-power", "0.03"),
                 ],
                 least_blocks_per_plane: None,
             },

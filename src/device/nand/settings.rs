@@ -1,6 +1,7 @@
 //! The options of `nand`.
 
 use super::cells::{CELLS, Cells, PROGRAM_PASSES, SLC_ENDURANCE, SLC_PROGRAM, SLC_READ};
+use super::energy::{ENERGY, ERASE_POWER, EnergySettings, IDLE_POWER, PROGRAM_POWER, READ_POWER, TRANSFER_POWER};
 use super::errors::{
     ECC, ERASE_FAILURES, ERRORS, ErrorSettings, PROGRAM_FAILURES, RBER, RBER_WEAR, READ_DISTURB, REFRESH, RETENTION,
     RETRY, RETRY_GAIN, SCRUB,
@@ -105,6 +106,12 @@ pub static KIND: Kind = Kind {
         ERASE_FAILURES,
         REFRESH,
         SCRUB,
+        ENERGY,
+        READ_POWER,
+        PROGRAM_POWER,
+        ERASE_POWER,
+        TRANSFER_POWER,
+        IDLE_POWER,
     ],
 };
 
@@ -136,6 +143,8 @@ pub struct NandSettings {
     pub endurance: u32,
     /// The errors; `None` if there are none.
     pub errors: Option<ErrorSettings>,
+    /// The powers of operations; `None` if energy is not asked for.
+    pub energy: Option<EnergySettings>,
     /// The term with all option values.
     pub written_out: String,
 }
@@ -202,9 +211,14 @@ impl NandSettings {
             erase_ns: settings.duration_ns("erase"),
             transfer_ns: settings.duration_ns("transfer"),
         });
-        let meaningless =
-            [Suspension::meaningless(&settings), Cells::meaningless(&settings), &ErrorSettings::meaningless(&settings)]
-                .concat();
+        let meaningless = [
+            Suspension::meaningless(&settings),
+            Cells::meaningless(&settings),
+            &ErrorSettings::meaningless(&settings),
+            &EnergySettings::meaningless(&settings),
+        ]
+        .concat();
+        let energy = EnergySettings::read(&settings, latencies, cells.as_ref())?;
         Ok(NandSettings {
             geometry,
             latencies,
@@ -212,6 +226,7 @@ impl NandSettings {
             suspension: Suspension::read(&settings)?,
             endurance: count("endurance"),
             errors: ErrorSettings::read(&settings)?,
+            energy,
             written_out: settings.written_out(&meaningless),
         })
     }

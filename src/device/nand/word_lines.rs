@@ -19,6 +19,8 @@ pub(super) struct WordLines<M> {
     is_slc: Vec<bool>,
     /// When the pages of the open word line of each block are in the controller.
     gathered: Vec<Option<M>>,
+    /// Programs by kind.
+    programmed: [u64; PageKind::COUNT],
 }
 
 impl<M: Copy> WordLines<M> {
@@ -32,12 +34,29 @@ impl<M: Copy> WordLines<M> {
             pages_per_block,
             is_slc: vec![false; geometry.blocks as usize],
             gathered: (0..geometry.blocks).map(|_| None).collect(),
+            programmed: [0; PageKind::COUNT],
         }
     }
 
     /// Sets the mode of a block that is erased.
     pub fn set_slc(&mut self, block: EraseBlock, is_slc: bool) {
         self.is_slc[block.index()] = is_slc;
+    }
+
+    /// Programs since the flash was new, by kind.
+    pub fn programs(&self) -> [u64; PageKind::COUNT] {
+        self.programmed
+    }
+
+    fn issue<T: Timing<Moment = M>>(
+        &mut self,
+        timing: &mut T,
+        (block, kind): (EraseBlock, PageKind),
+        purpose: Purpose,
+        at: M,
+    ) -> M {
+        self.programmed[kind.index()] += 1;
+        timing.program_kind(block, kind, purpose, at)
     }
 
     /// The kind of a page that is read, by its number among the units of its block.
@@ -73,10 +92,10 @@ impl<M: Copy> WordLines<M> {
         at: M,
     ) -> M {
         if self.is_slc[block.index()] {
-            return timing.program_kind(block, PageKind::SLC, purpose, at);
+            return self.issue(timing, (block, PageKind::SLC), purpose, at);
         }
         if self.programs == WordLinePrograms::ByPage {
-            return timing.program_kind(block, PageKind::of_word_line(page % self.bits), purpose, at);
+            return self.issue(timing, (block, PageKind::of_word_line(page % self.bits)), purpose, at);
         }
         let gathered = &mut self.gathered[block.index()];
         let all = timing.gather(gathered.take(), at);
@@ -84,11 +103,11 @@ impl<M: Copy> WordLines<M> {
             *gathered = Some(all);
             return at;
         }
-        let mut done = timing.program_kind(block, PageKind::WORD_LINE, purpose, all);
+        let mut done = self.issue(timing, (block, PageKind::WORD_LINE), purpose, all);
         if self.programs == WordLinePrograms::TwoPasses {
             let fine = u32::from(page >= self.bits) + u32::from(page + 1 == self.pages_per_block);
             for _ in 0..fine {
-                done = timing.program_kind(block, PageKind::FINE, purpose, done);
+                done = self.issue(timing, (block, PageKind::FINE), purpose, done);
             }
         }
         done

@@ -245,6 +245,7 @@ impl Flash {
             bad_blocks: None,
             spare_blocks_left: None,
             raw_bytes: self.zones * u64::from(self.width) * block_bytes,
+            energy: None,
             by_mode: None,
         }
     }

@@ -46,7 +46,7 @@ mod svg;
 mod text;
 
 pub use embed::{SCRIPT, css, embedded, embedded_path};
-pub use flow::{PathPicture, pictures};
+pub use flow::{PathPicture, absorbed, pictures};
 pub use hatching::Hatching;
 pub use paint::{Colour, standalone};
 pub use scale::{Axis, Scale};

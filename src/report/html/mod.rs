@@ -21,8 +21,9 @@ mod over_time;
 mod parts;
 
 use super::chart::{self, Chart, embedded, embedded_path};
+use super::comparison::comparability;
 use super::escape::{escape, escape_path, shell_option, shell_word};
-use super::row::WARNED_LEGEND;
+use super::row::{BEST_LEGEND, WARNED_LEGEND};
 use super::{RunResult, number};
 
 /// The results as a self-contained HTML page of less than 600 kB for 12 paths. Its scripts change the theme and save
@@ -38,7 +39,10 @@ pub fn html(results: &[RunResult]) -> String {
         latencies(results),
         wear(results),
         operations(results),
-        section("Comparison", &format!("<div class=\"panel\">{}</div>", parts::comparison(results))),
+        section(
+            "Comparison",
+            &format!("<div class=\"panel\">{}{}</div>", parts::comparison(results), compared(results)),
+        ),
         section("Checked sums", &format!("<div class=\"panel\">{}</div>", parts::sums(results))),
         section("Commands to repeat the runs", &repeat(results)),
     ];
@@ -49,7 +53,7 @@ pub fn html(results: &[RunResult]) -> String {
          <title>{title} \u{b7} Flashpath</title>\n<style>\n{css}</style>\n<script>\n{errors}</script>\n</head>\n<body>\n\
          <header><div><div class=\"eyebrow\">Flashpath report</div><h1>{heading}</h1><p class=\"muted\">{subtitle}</p></div>\
          <button id=\"theme\" type=\"button\" aria-label=\"Change between light and dark\">Dark</button></header>\n\
-         <main>\n{sections}</main>\n<footer>Blocks are 4 KiB. Sizes are binary. A dot (\u{2022}) marks the best of its row. \
+         <main>\n{sections}</main>\n<footer>Blocks are 4 KiB. Sizes are binary. A dot (\u{2022}): {best}. \
          An exclamation mark (!): {warned}.</footer>\n\
          <script>\n{script}</script>\n<script>\n{charts}</script>\n</body>\n</html>\n",
         title = escape(&workload),
@@ -57,6 +61,7 @@ pub fn html(results: &[RunResult]) -> String {
         css = chart::css() + include_str!("page.css"),
         errors = include_str!("errors.js"),
         subtitle = subtitle(results),
+        best = BEST_LEGEND,
         warned = WARNED_LEGEND,
         sections = sections.concat(),
         script = include_str!("page.js"),
@@ -119,6 +124,12 @@ fn notes(results: &[RunResult]) -> String {
         return notes;
     }
     format!("<section class=\"notes\" role=\"note\"><h2>Warnings</h2><ul>{notes}</ul></section>\n")
+}
+
+/// Sentences on the limits of the comparison.
+fn compared(results: &[RunResult]) -> String {
+    let sentences = comparability(results);
+    sentences.iter().map(|sentence| format!("<p class=\"muted\">{}</p>", escape(sentence))).collect()
 }
 
 fn flows(results: &[RunResult]) -> String {

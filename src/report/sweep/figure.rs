@@ -1,5 +1,6 @@
 //! The figure of a sweep: one number over one varied option, a line for each value of another.
 
+use super::distribution::DEVICE;
 use super::means::Group;
 use super::unit::{Units, measured_axis, option_axis, shown, title};
 use super::warned::MARK;
@@ -26,20 +27,36 @@ pub struct Figure {
     pub by: Option<String>,
     /// The units of the varied options.
     pub units: Units,
+    /// True if the column of the vertical axis was asked for.
+    pub asks_y: bool,
+    /// The titles of the axes, in place of the names of their columns.
+    pub titles: AxisTitles,
+}
+
+/// The titles of the axes that are given.
+#[derive(Clone, Debug, Default)]
+pub struct AxisTitles {
+    /// Of the horizontal axis.
+    pub x: Option<String>,
+    /// Of the vertical axis.
+    pub y: Option<String>,
 }
 
 impl Figure {
     /// The figure with these columns `[x, y, by]`, or those that fit the varied options; `None` if nothing but the seed is
     /// varied.
     pub fn choose(columns: &[String], groups: &[Group], [x, y, by]: [Option<&str>; 3]) -> Option<Figure> {
-        let varied = || columns.iter().map(String::as_str).filter(|column| *column != "seed");
+        // The devices of a trace have a figure of their own.
+        let varied = || columns.iter().map(String::as_str).filter(|column| *column != "seed" && *column != DEVICE);
         let is_number = |column: &&str| groups.iter().all(|group| group.cell(column).is_some_and(Value::is_number));
         let others = || varied().filter(|column| Some(*column) != by);
         let x = x.or_else(|| others().find(is_number)).or_else(|| others().next())?;
+        let asks_y = y.is_some();
         let has = |column: &&&str| groups.iter().any(|group| group.means.contains_key(**column));
         let y = y.unwrap_or_else(|| DEFAULT_Y.iter().find(has).unwrap_or(&DEFAULT_Y[0]));
         let by = by.or_else(|| varied().find(|column| *column != x));
-        Some(Figure { x: x.to_string(), y: y.to_string(), by: by.map(str::to_string), units: Units::new() })
+        let (x, y, by) = (x.to_string(), y.to_string(), by.map(str::to_string));
+        Some(Figure { x, y, by, asks_y, units: Units::new(), titles: AxisTitles::default() })
     }
 
     /// The figure with these units of the varied options.
@@ -47,9 +64,20 @@ impl Figure {
         Figure { units: units.clone(), ..self }
     }
 
+    /// The figure with these titles of its axes, where they are given.
+    pub fn with_titles(self, x: Option<String>, y: Option<String>) -> Figure {
+        Figure { titles: AxisTitles { x, y }, ..self }
+    }
+
     /// The title: the number over the option.
     pub fn title(&self) -> String {
-        format!("{} over {}", title(&self.y), self.x)
+        let AxisTitles { x, y } = &self.titles;
+        let y = y.clone().unwrap_or_else(|| title(&self.y));
+        format!("{y} over {}", x.as_ref().unwrap_or(&self.x))
+    }
+
+    fn x_axis(&self, axis: Axis) -> Axis {
+        Axis { title: self.titles.x.clone().unwrap_or(axis.title), ..axis }
     }
 
     /// A value of a column, as it is written in a path.
@@ -104,6 +132,7 @@ impl Figure {
             groups.iter().filter(|group| self.line_of(group).as_ref() == Some(line)).copied().collect()
         };
         let y = measured_axis(&self.y);
+        let y = Axis { title: self.titles.y.clone().unwrap_or(y.title), ..y };
         let text = |value: &Value| self.text(&self.x, value);
         if xs.is_empty() || !xs.iter().all(|x| x.is_number()) {
             let names = distinct(xs.into_iter().map(&text));
@@ -113,7 +142,7 @@ impl Figure {
                 of.any(|group| group.warned > 0)
             };
             let shown = names.iter().map(|name| if is_warned(name) { format!("{name}{MARK}") } else { name.clone() });
-            let mut panel = Panel::new(title, Axis::names(&self.x, shown.collect()), y);
+            let mut panel = Panel::new(title, self.x_axis(Axis::names(&self.x, shown.collect())), y);
             for (style, line) in lines.iter().enumerate() {
                 let group = |name: &String| {
                     of_line(line).into_iter().find(|group| group.cell(&self.x).map(&text).as_ref() == Some(name))
@@ -125,7 +154,7 @@ impl Figure {
         }
         let numbers: Vec<f64> = xs.iter().filter_map(|x| x.as_f64()).collect();
         let (low, high) = numbers.iter().fold((f64::MAX, 0.0f64), |(low, high), x| (low.min(*x), high.max(*x)));
-        let x = option_axis(&self.x, &self.units, low > 0.0 && high / low >= LOG_FROM);
+        let x = self.x_axis(option_axis(&self.x, &self.units, low > 0.0 && high / low >= LOG_FROM));
         let mut panel = Panel::new(title, x, y);
         for (style, line) in lines.iter().enumerate() {
             let point = |group: &Group| Some((group.cell(&self.x)?.as_f64()?, *group.means.get(&self.y)?));

@@ -9,9 +9,11 @@
 //! | `means` | runs that differ in their seeds alone, together |
 //! | `summary` | the means for a terminal, and as a table of a page |
 //! | `figure` | one column over another |
+//! | `distribution` | numbers over the devices of a trace |
 //! | `page` | the HTML page |
 //! | `mod.rs` | rows as CSV, Parquet and columns |
 
+mod distribution;
 mod figure;
 mod means;
 mod page;
@@ -22,6 +24,10 @@ mod unit;
 mod warned;
 
 pub use super::flat::{FlatCells, FlatColumn, FlatTable};
+pub use distribution::{
+    DEVICE, Distribution, distribution_chart, distribution_columns, distribution_rows, distribution_table,
+    distributions, is_batch,
+};
 pub use figure::Figure;
 pub use means::{Group, groups, means};
 pub use page::page;

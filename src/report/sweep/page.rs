@@ -1,6 +1,9 @@
 //! A sweep as one offline HTML page: the figure, the means, and the runs that failed.
 
 use super::SweepRow;
+use super::distribution::{
+    Distribution, default_number, distribution_cells, distribution_chart, distributions, is_batch, note,
+};
 use super::figure::Figure;
 use super::means::Group;
 use super::summary::{cells, footnotes, lives};
@@ -24,10 +27,17 @@ pub fn page(
     figure: &Option<Figure>,
     units: &Units,
 ) -> String {
+    let columns: Vec<String> =
+        groups.first().map_or(Vec::new(), |group| group.cells.iter().map(|cell| cell.0.clone()).collect());
+    let is_batch = is_batch(&columns);
+    // Devices are compared by their distribution, and not one with another.
+    let of_lives = if is_batch { Vec::new() } else { lives(groups, units) };
+    let asked = figure.as_ref().filter(|figure| figure.asks_y).map(|figure| figure.y.as_str());
     let sections = [
-        sentences(said.iter().cloned().chain(lives(groups, units))),
-        figure_of(figure, groups),
-        table_of(groups, figure, units),
+        sentences(said.iter().cloned().chain(of_lives)),
+        devices(&distributions(rows, &columns), asked, units),
+        if is_batch { String::new() } else { figure_of(figure, groups) },
+        table_of(if is_batch { "Devices" } else { "Means" }, groups, figure, units),
         warnings(groups, rows, units),
         failures(rows),
     ];
@@ -51,6 +61,30 @@ fn sentences(said: impl Iterator<Item = String>) -> String {
     if lines.is_empty() { lines } else { format!("<section>\n{lines}</section>\n") }
 }
 
+/// The distribution over the devices of a trace, as a figure and a table; empty if there are none.
+fn devices(all: &[Distribution], asked: Option<&str>, units: &Units) -> String {
+    let Some(default) = default_number(all) else { return String::new() };
+    let is_there = |number: &&str| all.iter().any(|one| one.number == **number);
+    let Some(chart) = distribution_chart(all, asked.filter(is_there).unwrap_or(default), units) else {
+        return String::new();
+    };
+    let (head, rows) = distribution_cells(all, units);
+    format!(
+        "<section>\n<h2>{}</h2>\n{}<div class=\"scroll\"><table>\n{}{}</table></div>\n<p>{}</p></section>\n",
+        escape(&chart.summary),
+        embedded(&chart),
+        line(&head, "th"),
+        rows.iter().map(|row| line(row, "td")).collect::<String>(),
+        escape(&note(all)),
+    )
+}
+
+/// A row of a table.
+fn line(cells: &[String], tag: &str) -> String {
+    let cells: String = cells.iter().map(|cell| format!("<{tag}>{}</{tag}>", escape(cell))).collect();
+    format!("<tr>{cells}</tr>\n")
+}
+
 fn figure_of(figure: &Option<Figure>, groups: &[Group]) -> String {
     let Some(figure) = figure else { return String::new() };
     let heading = escape(&figure.title());
@@ -71,19 +105,15 @@ fn figure_of(figure: &Option<Figure>, groups: &[Group]) -> String {
     format!("<section>\n<h2>{heading}</h2>\n{}{caption}{marked}{rest}</section>\n", embedded(&figure.chart(groups)))
 }
 
-fn table_of(groups: &[Group], figure: &Option<Figure>, units: &Units) -> String {
+fn table_of(title: &str, groups: &[Group], figure: &Option<Figure>, units: &Units) -> String {
     let (head, rows) = cells(groups, figure.as_ref().map(|figure| figure.y.as_str()), units);
-    let line = |cells: &[String], tag: &str| {
-        let cells: String = cells.iter().map(|cell| format!("<{tag}>{}</{tag}>", escape(cell))).collect();
-        format!("<tr>{cells}</tr>\n")
-    };
     let body: String = rows.iter().take(MOST_ROWS).map(|row| line(row, "td")).collect();
     let rest = match rows.len().saturating_sub(MOST_ROWS) {
         0 => String::new(),
         more => format!("<p>{more} more rows are in the CSV alone.</p>"),
     };
     format!(
-        "<section>\n<h2>Means</h2>\n<div class=\"scroll\"><table>\n{}{body}</table></div>\n{rest}</section>\n",
+        "<section>\n<h2>{title}</h2>\n<div class=\"scroll\"><table>\n{}{body}</table></div>\n{rest}</section>\n",
         line(&head, "th")
     )
 }

@@ -9,7 +9,7 @@ use crate::report::number::{NONE, visible};
 use crate::report::verdict::{Life, of_lives};
 
 /// The numbers that are shown, if runs have them.
-const SHOWN: [&str; 8] = [
+const SHOWN: [&str; 9] = [
     "write_amplification.steady",
     "write_amplification.total",
     "throughput_mib_s",
@@ -18,6 +18,7 @@ const SHOWN: [&str; 8] = [
     "wear.lifetime_host_tib",
     "wear.lifetime_application_tib",
     "wear.rate.years",
+    "energy.total_j_per_host_gib",
 ];
 
 /// The most rows on a terminal.

@@ -17,11 +17,26 @@ pub enum Unit {
     Nanoseconds,
 }
 
+impl Unit {
+    const WORDS: [(Unit, &str); 3] =
+        [(Unit::Share, "share"), (Unit::Bytes, "bytes"), (Unit::Nanoseconds, "nanoseconds")];
+
+    /// Its word.
+    pub fn word(self) -> &'static str {
+        Unit::WORDS.iter().find(|(unit, _)| *unit == self).expect("each has one").1
+    }
+
+    /// The unit of a word.
+    pub fn named(word: &str) -> Option<Unit> {
+        Unit::WORDS.iter().find(|(_, known)| *known == word).map(|(unit, _)| *unit)
+    }
+}
+
 /// The units of varied options, by column. A column without one has numbers without a unit, or words.
 pub type Units = BTreeMap<String, Unit>;
 
 /// Numbers of a result that figures and tables show by names of people.
-const NAMES: [(&str, &str); 14] = [
+const NAMES: [(&str, &str); 16] = [
     ("write_amplification.steady", "write amplification, steady"),
     ("write_amplification.total", "write amplification, total"),
     ("write_amplification.application", "write amplification, application bytes"),
@@ -36,6 +51,8 @@ const NAMES: [(&str, &str); 14] = [
     ("wear.lifetime_application_tib", "lifetime, TiB of applications"),
     ("wear.drive_writes_per_day", "drive writes per day, for five years"),
     ("wear.rate.years", "life at the rate, years"),
+    ("energy.total_j", "energy of the flash, joules"),
+    ("energy.total_j_per_host_gib", "energy for a GiB of the host, joules"),
 ];
 
 /// The name of a number of results; of one that has no other name, that of its column.

@@ -21,7 +21,7 @@ impl<T: Timing> FdpLayer<T> {
         let (group, handle) = (place / self.settings.handles.len(), place % self.settings.handles.len());
         if let Some(full) = self.host[place].give_up() {
             self.close(full);
-            self.record.note(PlacementEventKind::HandleModified, (group, Some(place as u8)), None);
+            self.record.followed_units += 1;
         }
         while self.units.erased_in(group) <= self.settings.reserve {
             self.collect_next(group, at)?;
@@ -37,6 +37,17 @@ impl<T: Timing> FdpLayer<T> {
     fn prepare(&mut self, unit: Unit, owner: Owner) {
         self.owners[unit.index()] = owner;
         self.units.blocks_of(unit).for_each(|block| self.nand.mark(block, owner.mark()));
+    }
+
+    /// True if what a unit of this owner holds was written to initially isolated handles: only their copies are events (NVMe Base
+    /// Specification 2.1, 5.1.12.1.31.2.1).
+    fn is_initially_isolated(&self, owner: Owner) -> bool {
+        match owner {
+            Owner::Host(handle) | Owner::CopiesOf(handle) => {
+                self.settings.handles[usize::from(handle)] == Isolation::Initial
+            }
+            Owner::SharedCopies => true,
+        }
     }
 
     /// The open unit in a group for copies out of units of this owner.
@@ -108,7 +119,8 @@ impl<T: Timing> FdpLayer<T> {
         self.nand.count_copies(copies, Cause::GarbageCollection, &mut self.sent);
         self.written += copies;
         self.record.count_copies(owner, copies);
-        if let Some(first) = first {
+        self.record.moved_units += u64::from(first.is_some());
+        if let Some(first) = first.filter(|_| self.is_initially_isolated(owner)) {
             let identifier = match owner {
                 Owner::Host(handle) | Owner::CopiesOf(handle) => {
                     Some((group * self.settings.handles.len()) as u8 + handle)

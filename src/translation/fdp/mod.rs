@@ -256,8 +256,14 @@ impl<T: Timing> Translation for FdpLayer<T> {
     }
 
     fn events(&self) -> Vec<(&'static str, u64)> {
-        let counts = PlacementEventKind::ALL.map(|kind| (kind.name(), self.record.counts[kind as usize]));
-        counts.into_iter().chain([("fdp_redirected_pages", self.record.redirected_pages)]).collect()
+        let of_host = PlacementEventKind::ALL.into_iter().filter(|kind| kind.is_of_host());
+        let counts = of_host.map(|kind| (kind.name(), self.record.counts[kind as usize]));
+        let others = [
+            ("fdp_units_reallocated", self.record.moved_units),
+            ("fdp_handles_modified", self.record.followed_units),
+            ("fdp_redirected_pages", self.record.redirected_pages),
+        ];
+        counts.chain(others).collect()
     }
 
     fn placement(&self) -> Option<PlacementAccount> {

@@ -14,6 +14,10 @@ pub struct Record {
     pub handles: Vec<HandleAccount>,
     pub shared_copied_pages: u64,
     pub redirected_pages: u64,
+    /// Collected units with valid pages, of all handles.
+    pub moved_units: u64,
+    /// Units that followed a full one of the same handle.
+    pub followed_units: u64,
     pub counts: [u64; PlacementEventKind::COUNT],
     /// The last events of the drive's side (0) and the host's (1).
     events: [VecDeque<PlacementEvent>; 2],
@@ -30,6 +34,8 @@ impl Record {
             handles: settings.handles.iter().map(handle).collect(),
             shared_copied_pages: 0,
             redirected_pages: 0,
+            moved_units: 0,
+            followed_units: 0,
             counts: [0; PlacementEventKind::COUNT],
             events: [VecDeque::new(), VecDeque::new()],
             now: Time::ZERO,

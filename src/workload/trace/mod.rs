@@ -75,7 +75,7 @@ mod testing;
 
 pub use column_option::Columns;
 pub use convert::{ConvertSummary, convert};
-pub use decoded::DecodedTrace;
+pub use decoded::{DecodedTrace, MOST_DECODED};
 pub use fields::{Extent, Reason};
 pub use format::Format;
 pub use intake::Request;

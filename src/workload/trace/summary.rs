@@ -110,7 +110,47 @@ impl TraceSummary {
         )
     }
 
-    fn add(&mut self, operation: &Operation) {
+    /// The summary before the first operation of a reader.
+    pub(super) fn of_nothing(reader: &TraceReader, file: &str) -> TraceSummary {
+        TraceSummary {
+            file: file.to_string(),
+            format: reader.format(),
+            compression: reader.compression(),
+            operations: 0,
+            rejected: 0,
+            first_rejected: Vec::new(),
+            without_operation: 0,
+            reads: 0,
+            writes: 0,
+            discards: 0,
+            flushes: 0,
+            read_bytes: 0,
+            written_bytes: 0,
+            discarded_bytes: 0,
+            devices: Vec::new(),
+            first_time_ns: 0,
+            last_time_ns: 0,
+            backward_times: 0,
+            notes: Vec::new(),
+        }
+    }
+
+    /// Takes what the reader knows of the whole trace at its end.
+    pub(super) fn end(&mut self, reader: &TraceReader) {
+        self.rejected = reader.rejected();
+        self.first_rejected = reader.first_rejected().to_vec();
+        self.without_operation = reader.without_operation();
+        self.backward_times = reader.backward_times();
+        self.notes = reader.notes();
+    }
+
+    /// Counts the next operation.
+    pub(super) fn add(&mut self, operation: &Operation) {
+        if self.operations == 0 {
+            self.first_time_ns = operation.time_ns;
+        }
+        self.operations += 1;
+        self.last_time_ns = operation.time_ns;
         let number = operation.device as usize;
         if number >= self.devices.len() {
             self.devices.resize(number + 1, DeviceSummary::default());
@@ -146,45 +186,14 @@ pub(super) fn summarise(
     file: &str,
     mut see: impl FnMut(&[Operation]) -> Result<(), WorkloadError>,
 ) -> Result<TraceSummary, WorkloadError> {
-    let mut summary = TraceSummary {
-        file: file.to_string(),
-        format: reader.format(),
-        compression: reader.compression(),
-        operations: 0,
-        rejected: 0,
-        first_rejected: Vec::new(),
-        without_operation: 0,
-        reads: 0,
-        writes: 0,
-        discards: 0,
-        flushes: 0,
-        read_bytes: 0,
-        written_bytes: 0,
-        discarded_bytes: 0,
-        devices: Vec::new(),
-        first_time_ns: 0,
-        last_time_ns: 0,
-        backward_times: 0,
-        notes: Vec::new(),
-    };
+    let mut summary = TraceSummary::of_nothing(&reader, file);
     let mut batch = Vec::with_capacity(BATCH);
     while reader.read_batch(&mut batch, BATCH)? > 0 {
-        if let (0, Some(first)) = (summary.operations, batch.first()) {
-            summary.first_time_ns = first.time_ns;
-        }
-        summary.last_time_ns = batch.last().map_or(summary.last_time_ns, |last| last.time_ns);
-        summary.operations += batch.len() as u64;
-        for operation in &batch {
-            summary.add(operation);
-        }
+        batch.iter().for_each(|operation| summary.add(operation));
         see(&batch)?;
         batch.clear();
     }
-    summary.rejected = reader.rejected();
-    summary.first_rejected = reader.first_rejected().to_vec();
-    summary.without_operation = reader.without_operation();
-    summary.backward_times = reader.backward_times();
-    summary.notes = reader.notes();
+    summary.end(&reader);
     Ok(summary)
 }
 

@@ -156,7 +156,8 @@ pub struct Run {
     pub quiet: bool,
 }
 
-fn age(text: &str) -> Result<Age, String> {
+/// Reads an age; the error says what would be one.
+pub fn age(text: &str) -> Result<Age, String> {
     Age::read(text).map_err(|error| format!("{}: {}", error.message, error.help))
 }
 

@@ -14,6 +14,7 @@ mod request;
 mod searching;
 
 use crate::failure::Failure;
+use flashpath::run::Age;
 use flashpath::task::CpuTable;
 use flashpath::units::parse_size;
 use flashpath::workload::trace::{Columns, Format, Stage};
@@ -82,6 +83,12 @@ pub struct Sweep {
     /// The life of the drive at this rate of writes, such as 200GB/day: columns wear.rate.years and others
     #[arg(long, value_name = "RATE", value_parser = flashpath_sweep::rate)]
     rate: Option<u64>,
+    /// The age of drives whose flash has errors, such as years=1,cycles=50%, as of run: one age for all runs
+    #[arg(long, value_name = "AGE", value_parser = crate::run::age)]
+    age: Option<Age>,
+    /// Tell what the latencies at each percentile are made of: columns latency_ns.write.parts.p99.collection and others
+    #[arg(long)]
+    waits: bool,
     /// The trace's format [default: recognised by content]
     #[arg(long, value_parser = crate::workload::format, hide_possible_values = true, help_heading = "Trace")]
     format: Option<&'static Format>,
@@ -91,8 +98,8 @@ pub struct Sweep {
     /// The stage of requests to read from a trace of block events: Q, I, D or C
     #[arg(long, value_name = "Q|I|D|C", value_parser = crate::workload::stage, help_heading = "Trace")]
     stage: Option<Stage>,
-    /// Only this device of the trace
-    #[arg(long, value_name = "N", help_heading = "Trace")]
+    /// Only this device of the trace; several, or all: a run for each, and the distribution of their numbers
+    #[arg(long, value_name = "N|all", help_heading = "Trace")]
     device: Option<String>,
     /// The treatment of a trace's addresses beyond the end of the drive: refuse, wrap or scale [default: refuse]
     #[arg(long, value_name = "WORD", help_heading = "Trace")]

@@ -2,7 +2,8 @@
 
 use crate::failure::Failure;
 use flashpath::report::sweep::{
-    Figure, Group, SweepRow, Units, csv, groups, means, page, parquet, table, warning_lines,
+    Figure, Group, SweepRow, Units, csv, distribution_columns, distribution_rows, distribution_table, distributions,
+    groups, is_batch, means, page, parquet, table, warning_lines,
 };
 use flashpath::report::{check_writable, is_special, write_file};
 use flashpath::units::human_size;
@@ -35,6 +36,10 @@ pub struct Outputs {
     /// Write a self-contained HTML page with a figure and the means
     #[arg(long, value_name = "FILE.html")]
     pub report: Option<PathBuf>,
+    /// With several devices of a trace (--device all): write the distribution of the main numbers over the devices, as a table
+    /// or, with the ending .json, as JSON; - is standard output
+    #[arg(long, value_name = "FILE.csv|FILE.json")]
+    pub distribution: Option<PathBuf>,
     /// The column of the figure's horizontal axis, such as page.op [default: the first varied option]
     #[arg(long, value_name = "COLUMN")]
     pub x: Option<String>,
@@ -45,6 +50,15 @@ pub struct Outputs {
     /// The column of which each value is a line of the figure, such as page.victim [default: the second varied option]
     #[arg(long, value_name = "COLUMN")]
     pub by: Option<String>,
+    /// The title of the page [default: the workload, and the number of runs]
+    #[arg(long, value_name = "TEXT")]
+    pub title: Option<String>,
+    /// The title of the horizontal axis, in place of the column and its unit
+    #[arg(long, value_name = "TEXT")]
+    pub x_title: Option<String>,
+    /// The title of the vertical axis
+    #[arg(long, value_name = "TEXT")]
+    pub y_title: Option<String>,
     /// The file of the runs that are done, from which the same command goes on [default: beside the first table, with
     /// .journal behind its name]
     #[arg(long, value_name = "FILE")]
@@ -85,16 +99,31 @@ impl Outputs {
             parquet: self.parquet.or(file.parquet),
             means: self.means.or(file.means),
             report: self.report.or(file.report),
+            distribution: self.distribution.or(file.distribution),
             x: self.x.or(file.x),
             y: self.y.or(file.y),
             by: self.by.or(file.by),
+            title: self.title.or(file.title),
+            x_title: self.x_title.or(file.x_title),
+            y_title: self.y_title.or(file.y_title),
             journal: self.journal.or(file.journal),
         }
     }
 
+    /// The first option that has a meaning in a page alone.
+    fn of_the_page(&self) -> Option<&'static str> {
+        let titles = [("--title", &self.title), ("--x-title", &self.x_title), ("--y-title", &self.y_title)];
+        titles.into_iter().find(|(_, text)| text.is_some()).map(|(option, _)| option)
+    }
+
     fn files(&self) -> Vec<(&'static str, &Path)> {
-        let all =
-            [("--csv", &self.csv), ("--parquet", &self.parquet), ("--means", &self.means), ("--report", &self.report)];
+        let all = [
+            ("--csv", &self.csv),
+            ("--parquet", &self.parquet),
+            ("--means", &self.means),
+            ("--distribution", &self.distribution),
+            ("--report", &self.report),
+        ];
         all.into_iter().filter_map(|(option, file)| Some((option, file.as_deref()?))).collect()
     }
 
@@ -106,6 +135,17 @@ impl Outputs {
                 let help = format!("there are: {}", plan.columns().join(", "));
                 return Err(Failure::input(format!("{option} {column} is not a varied option"), Some(help)));
             }
+        }
+        if self.distribution.is_some() && !is_batch(plan.columns()) {
+            let help = "add --device all, or leave --distribution out".to_string();
+            return Err(Failure::input(
+                "a distribution is over devices of a trace, and they are not varied",
+                Some(help),
+            ));
+        }
+        if let (Some(option), None) = (self.of_the_page(), &self.report) {
+            let help = "add --report FILE.html, or leave it out".to_string();
+            return Err(Failure::input(format!("{option} is of a page, and there is none"), Some(help)));
         }
         if self.x.is_some() && self.x == self.by {
             let help = "leave --by out, or name another column".to_string();
@@ -120,7 +160,7 @@ impl Outputs {
         let mut files = self.files();
         files.extend(self.journal.as_deref().map(|journal| ("--journal", journal)));
         for (number, (option, file)) in files.iter().enumerate() {
-            if !is_file(file) && !["--csv", "--means"].contains(option) {
+            if !is_file(file) && !["--csv", "--means", "--distribution"].contains(option) {
                 let help = "give it the name of a file".to_string();
                 return Err(Failure::input(format!("{option} cannot be written to standard output"), Some(help)));
             }
@@ -160,9 +200,10 @@ impl Outputs {
         let groups = groups(rows, columns);
         self.write_tables(results, &groups)?;
         let figure = Figure::choose(columns, &groups, [&self.x, &self.y, &self.by].map(|name| name.as_deref()));
-        let figure = figure.map(|figure| figure.with_units(units));
+        let figure =
+            figure.map(|figure| figure.with_units(units).with_titles(self.x_title.clone(), self.y_title.clone()));
         if let Some(file) = &self.report {
-            let title = format!("{title}: {} runs", rows.len());
+            let title = self.title.clone().unwrap_or_else(|| format!("{title}: {} runs", rows.len()));
             write_file(file, page(&title, answer, rows, &groups, &figure, units))?;
             if let Some(figure) = figure.filter(|figure| figure.is_empty(&groups) && !quiet) {
                 warn_of_no_number(&figure.y, &groups);
@@ -184,8 +225,22 @@ impl Outputs {
         let mut means_first = columns.to_vec();
         means_first.extend(["runs", "failed", "warned"].map(String::from));
         let mut is_printed = false;
-        let forms: [(&Option<PathBuf>, &dyn Fn() -> String); 2] =
-            [(&self.csv, &|| csv(rows, columns)), (&self.means, &|| csv(&means(groups), &means_first))];
+        let over_devices = distributions(rows, columns);
+        let is_json = |file: &Path| file.extension().is_some_and(|extension| extension == "json");
+        let distribution = || match self.distribution.as_deref().is_some_and(is_json) {
+            true => format!(
+                "{:#}\n",
+                serde_json::Value::from(
+                    distribution_rows(&over_devices).into_iter().map(serde_json::Value::Object).collect::<Vec<_>>()
+                )
+            ),
+            false => csv(&distribution_rows(&over_devices), &distribution_columns(columns)),
+        };
+        let forms: [(&Option<PathBuf>, &dyn Fn() -> String); 3] = [
+            (&self.csv, &|| csv(rows, columns)),
+            (&self.means, &|| csv(&means(groups), &means_first)),
+            (&self.distribution, &distribution),
+        ];
         for (file, text) in forms {
             match file.as_deref() {
                 Some(file) if is_file(file) => write_file(file, text())?,
@@ -205,6 +260,9 @@ impl Outputs {
         let terminal = std::io::stdout().is_terminal();
         let width = if terminal { usize::from(console::Term::stdout().size().1) } else { 120 };
         let answer: String = answer.iter().map(|sentence| format!("{sentence}\n")).collect();
+        if !over_devices.is_empty() {
+            return crate::print(&(answer + &distribution_table(&over_devices, units)));
+        }
         crate::print(&(answer + &table(groups, rows, self.y.as_deref(), units, width)))
     }
 }

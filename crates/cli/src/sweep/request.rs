@@ -59,6 +59,8 @@ pub fn describe(mut arguments: Sweep) -> Result<Described, Failure> {
     request.columns.clone_from(&arguments.columns);
     request.cpu.clone_from(&arguments.cpu);
     request.rate_per_day = arguments.rate;
+    request.age.clone_from(&arguments.age);
+    request.tells_waits = arguments.waits;
     Ok(Described { arguments, request, _traces: traces })
 }
 
@@ -161,6 +163,8 @@ impl Sweep {
             max_request: self.max_request.or(file.max_request),
             cpu: self.cpu.or(file.cpu),
             rate: self.rate.or(file.rate),
+            age: self.age.or(file.age),
+            waits: self.waits || file.waits,
             format: self.format.or(file.format),
             columns: self.columns.or(file.columns),
             stage: self.stage.or(file.stage),
@@ -297,7 +301,7 @@ mod tests {
     }
 
     /// A value of each option, which a new option joins.
-    const SAMPLES: [(&str, &str); 33] = [
+    const SAMPLES: [(&str, &str); 39] = [
         ("on", "page/nand"),
         ("seed", "1..3"),
         ("depth", "8"),
@@ -312,6 +316,8 @@ mod tests {
         ("max-request", "44K"),
         ("cpu", "call=800"),
         ("rate", "200GB/day"),
+        ("age", "years=1,cycles=50%"),
+        ("waits", ""),
         ("goal", "write_amplification.steady<2"),
         ("format", "msr"),
         ("columns", "time=1,op=3,offset=4,size=5"),
@@ -325,9 +331,13 @@ mod tests {
         ("parquet", "s.parquet"),
         ("means", "m.csv"),
         ("report", "r.html"),
+        ("distribution", "d.csv"),
         ("x", "page.op"),
         ("y", "flash.erased_blocks"),
         ("by", "depth"),
+        ("title", "Spare space"),
+        ("x-title", "spare space, %"),
+        ("y-title", "WA"),
         ("journal", "s.journal"),
         ("plan", ""),
         ("quiet", ""),

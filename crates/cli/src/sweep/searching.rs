@@ -7,8 +7,7 @@ use crate::failure::Failure;
 use flashpath::report::sweep::SweepRow;
 use flashpath_environment::program;
 use flashpath_sweep::{
-    Goal, Identity, Journal, Plan, Request, SEED, SweepError, Traces, WorkloadRequest, check_memory, run_all, search,
-    units,
+    Goal, Plan, Request, SEED, SweepError, Traces, WorkloadRequest, check_memory, run_once, search, units,
 };
 use std::sync::atomic::Ordering;
 
@@ -33,26 +32,18 @@ impl Sweep {
         let (limits, units) = (self.limits(), units(request)?);
         let mut traces: Option<Traces> = None;
         let mut described = Vec::new();
-        let mut run = |plan: &Plan| -> Result<Vec<SweepRow>, SweepError> {
+        let mut run = |one: &Request| -> Result<Vec<SweepRow>, SweepError> {
+            let plan = &Plan::read(one)?;
             check_memory(plan, &limits)?;
             if traces.is_none() {
                 traces = Some(plan.decode_traces()?);
             }
             let decoded = traces.as_ref().expect("they were decoded");
-            let system = |error: std::io::Error| {
-                SweepError::input(format!("cannot make a temporary directory: {error}"), "set TMPDIR")
-            };
-            let directory = tempfile::tempdir().map_err(system)?;
-            let identity = Identity::new(program(), plan.identity(), String::new(), plan.runs());
-            let mut journal = Journal::open(&directory.path().join("journal"), &identity)?;
             let mut bar = ProgressBar::new(self.quiet);
-            run_all(plan, decoded, limits, &mut journal, &STOP, &mut |progress| bar.show(progress))?;
+            let rows = run_once(plan, decoded, limits, &program(), &STOP, &mut |progress| bar.show(progress))?;
             bar.finish();
-            if STOP.load(Ordering::SeqCst) {
-                return Err(SweepError::input("interrupted", "the same command begins anew"));
-            }
             described.extend((0..plan.runs()).map(|number| plan.point(number).described()));
-            Ok(journal.done().values().map(|done| done.row.clone()).collect())
+            Ok(rows)
         };
         catch_interrupts()?;
         let found = match search(request, goal, &mut run) {

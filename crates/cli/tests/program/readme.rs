@@ -146,13 +146,57 @@ fn the_questions_of_users_are_answered_as_their_pages_say() {
         (include_str!("../../../../docs/how-to/journal-and-life.md"), "journal wears its drive out "),
         (include_str!("../../../../docs/how-to/copies-over-time.md"), "stored: garbage collection"),
     ];
-    for (page, answered) in pages {
+    answers(&pages);
+}
+
+/// Questions from the issues of other simulators and tools.
+#[test]
+fn questions_that_others_are_asked_are_answered_as_their_pages_say() {
+    let pages = [
+        (include_str!("../../../../docs/how-to/used-drive.md"), "1.000"),
+        (include_str!("../../../../docs/how-to/cost-of-collection.md"), "write, p99, of it collection"),
+        (include_str!("../../../../docs/how-to/wa-of-a-benchmark.md"), "write amplification, total"),
+        (include_str!("../../../../docs/how-to/tail-latency.md"), "\"99.990000\""),
+        (include_str!("../../../../docs/how-to/sequential-or-random.md"), "throughput_mib_s"),
+        (include_str!("../../../../docs/how-to/write-buffer.md"), "absorbed above the media"),
+        (include_str!("../../../../docs/how-to/my-flash.md"), "nand"),
+        (include_str!("../../../../docs/how-to/stages.md"), "745"),
+        (include_str!("../../../../docs/how-to/any-trace.md"), "1.01 MiB"),
+        (include_str!("../../../../docs/how-to/volumes.md"), "median"),
+    ];
+    answers(&pages);
+}
+
+/// The page on slow replays: the first drive does not keep up and says so, the second does.
+#[test]
+fn a_replay_that_falls_behind_says_so_as_its_page_does() {
+    let page = include_str!("../../../../docs/how-to/replay-times.md");
+    let bench = Bench::new();
+    symlink(concat!(env!("CARGO_MANIFEST_DIR"), "/../../traces"), bench.path("traces")).unwrap();
+    let said: Vec<bool> = blocks(page)
+        .iter()
+        .map(|block| {
+            let answer = shell(&bench, block.commands);
+            assert_eq!(answer.code, Some(0), "{answer:?}");
+            answer.stderr.contains("does not keep up with the recorded times")
+        })
+        .collect();
+    assert_eq!(said, [true, false]);
+}
+
+/// Runs the commands of pages: each ends well, and the first of a page prints what answers its question.
+fn answers(pages: &[(&'static str, &str)]) {
+    // A block in a list is indented as the list is; a document within the commands ends at a line of its own.
+    let of_a_list = |commands: &str| -> String {
+        commands.lines().map(|line| format!("{}\n", line.strip_prefix("   ").unwrap_or(line))).collect()
+    };
+    for (page, answered) in pages.iter().copied() {
         let bench = Bench::new();
         symlink(concat!(env!("CARGO_MANIFEST_DIR"), "/../../traces"), bench.path("traces")).unwrap();
         assert!(page.contains(answered.trim()), "{answered} is in the page");
         let first = blocks(page).into_iter().next().expect("a page has commands");
         for block in blocks(page) {
-            let answer = shell(&bench, block.commands);
+            let answer = shell(&bench, &of_a_list(block.commands));
             assert_eq!(answer.code, Some(0), "{}: {answer:?}", block.commands);
             if block.commands == first.commands {
                 assert!(answer.stdout.contains(answered), "{answered}: {}", answer.stdout);

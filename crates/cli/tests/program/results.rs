@@ -233,6 +233,24 @@ fn results_are_an_array_that_names_the_program_the_machine_and_the_trace() {
     }
 }
 
+/// The JSON is held to the schema by `Bench::json`.
+#[test]
+fn the_energy_of_the_flash_is_in_every_form_of_a_result_that_was_asked_for_it() {
+    let bench = Bench::new();
+    let path = "page:op=20%/nand:size=64M,energy=on";
+    let energy = &bench.json("uniform:writes=4x", path, &[])["energy"];
+    assert!(energy["total_j"].as_f64().unwrap() > energy["programs_j"].as_f64().unwrap(), "{energy}");
+    let files = ["--csv", "r.csv", "--report", "r.html"];
+    let answer = bench.flashpath(&[&["run", "uniform:writes=4x", "--on", path][..], &files].concat());
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let read = |name: &str| std::fs::read_to_string(bench.path(name)).unwrap();
+    assert!(read("r.csv").lines().next().unwrap().split(',').any(|column| column == "energy.total_j"));
+    for form in [&answer.stdout, &read("r.html")] {
+        assert!(form.contains("Energy of the flash") && form.contains("of it erases"), "{form}");
+    }
+    assert!(bench.json("uniform:writes=1M", "page/nand:size=64M", &[]).get("energy").is_none());
+}
+
 /// A schema that takes anything proves nothing.
 #[test]
 fn the_schema_refuses_results_with_fields_missing_or_unknown() {

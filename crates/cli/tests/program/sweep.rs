@@ -395,3 +395,74 @@ fn warnings_of_runs_stand_beside_their_numbers_in_every_form() {
     let quiet = bench.flashpath(&[&sweep[..], &["--quiet"]].concat());
     assert!(!quiet.stderr.contains("warning") && quiet.stdout.contains("[1] 2 of 4 runs"), "{quiet:?}");
 }
+
+/// Three volumes in one trace, of which one reads only once.
+fn write_volumes(bench: &Bench) {
+    let mut text = super::bench::HEADER.to_string();
+    for number in 0..9000u64 {
+        let (device, place) = (number % 3, number * 7919 % (500 + 700 * (number % 3)));
+        let action = if number == 1 { "read" } else { "write" };
+        text.push_str(&format!("{},{device},{action},{},4096,data,0\n", number * 1000, place * 4096));
+    }
+    bench.write("volumes.csv", text);
+}
+
+#[test]
+fn all_devices_of_a_trace_are_run_each_on_its_own_and_their_distribution_is_told() {
+    let bench = Bench::new();
+    write_volumes(&bench);
+    let drive = "page:op=14%/nand:size=32M,pages-per-block=64,timing=off";
+    let common =
+        ["sweep", "volumes.csv", "--device", "all", "--on", drive, "--repeat", "3", "--fill", "--seed", "1..2"];
+    let outputs = ["--csv", "s.csv", "--distribution", "d.json", "--report", "r.html"];
+    let answer = bench.flashpath(&[&common[..], &outputs].concat());
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    assert!(answer.stdout.contains("each device counts once") && !answer.stdout.contains("means over the seeds"));
+    let rows = rows(&read(&bench, "s.csv"));
+    assert_eq!(rows.len(), 3 * 2, "three devices, two seeds");
+    for row in &rows {
+        let options = ["--device", &row["device"], "--seed", &row["seed"], "--repeat", "3", "--fill"];
+        let run = bench.json("volumes.csv", drive, &options);
+        let total = run["write_amplification"]["total"].as_f64().unwrap();
+        assert!((row["write_amplification.total"].parse::<f64>().unwrap() - total).abs() < 1e-12, "{row:?}");
+    }
+    let all: Vec<Value> = serde_json::from_str(&read(&bench, "d.json")).unwrap();
+    let total = all.iter().find(|row| row["number"] == "write_amplification.total").unwrap();
+    assert_eq!(total["devices"], 3);
+    let of = |name: &str| total[name].as_f64().unwrap();
+    assert!(of("min") <= of("median") && of("median") <= of("max") && of("min") < of("max"), "{total}");
+    let page = read(&bench, "r.html");
+    assert!(page.contains("share of the devices, %") && page.contains("<h2>Devices</h2>"));
+}
+
+#[test]
+fn all_devices_are_those_of_one_trace_with_several() {
+    let bench = Bench::new();
+    write_volumes(&bench);
+    bench.write_trace("one.csv", 100);
+    let on = ["--on", "page/nand:size=64M,timing=off"];
+    let refuses = |words: &[&str], expected: &[&str]| bench.refuses(&[&["sweep"], words, &on].concat(), expected);
+    refuses(&["one.csv", "--device", "all"], &["one.csv has one device", "leave --device out"]);
+    refuses(&["uniform", "--device", "all"], &["--device all is of one trace"]);
+    refuses(&["volumes.csv", "one.csv", "--device", "all"], &["--device all is of one trace"]);
+    refuses(&["volumes.csv", "--device", "0:7"], &["device 7 has no operation", "0 to 2"]);
+    refuses(
+        &["volumes.csv", "--distribution", "d.csv"],
+        &["a distribution is over devices of a trace", "--device all"],
+    );
+    refuses(&["uniform:writes=1x:2x", "--title", "mine", "--csv", "s.csv"], &["--title is of a page"]);
+}
+
+#[test]
+fn axes_and_the_page_have_the_titles_that_are_given() {
+    let bench = Bench::new();
+    let titles = ["--title", "Spare <space>", "--x-title", "spare space", "--y-title", "WA"];
+    let sweep =
+        ["sweep", "uniform:writes=2x", "--on", "page:op=14%:28%/nand:size=32M,pages-per-block=64,timing=off", "--fill"];
+    let answer = bench.flashpath(&[&sweep[..], &["--report", "r.html", "--quiet"], &titles].concat());
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let page = read(&bench, "r.html");
+    for part in ["<h1>Spare &lt;space&gt;</h1>", "<h2>WA over spare space</h2>", ">spare space<", ">WA<"] {
+        assert!(page.contains(part), "{part}");
+    }
+}

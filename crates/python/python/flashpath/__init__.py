@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from . import paths, policies, results
 from ._errors import ClusterError, FlashpathError, InputError, RunFailed
+from ._goal import GoalFound, TriedValue
 from ._native import program as _program
 from ._progress import RunProgress, SweepProgress
 from ._runs import Sweep, run, sweep
@@ -27,6 +28,7 @@ __all__ = [
     "ArrowStream",
     "ClusterError",
     "FlashpathError",
+    "GoalFound",
     "InputError",
     "PolicyCost",
     "Result",
@@ -37,6 +39,7 @@ __all__ = [
     "Table",
     "Trace",
     "TraceSummary",
+    "TriedValue",
     "cleaner",
     "grouping",
     "layer",

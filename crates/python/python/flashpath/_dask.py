@@ -27,6 +27,8 @@ from typing import TYPE_CHECKING, Any
 
 from . import _native
 from ._errors import ClusterError, FlashpathError, InputError
+from ._names import shown
+from ._options import Reading
 from .policies import pickled, receive
 
 if TYPE_CHECKING:
@@ -59,10 +61,7 @@ class Description:
     workloads: list[tuple[str, bool, str | None]]
     on: list[tuple[str | None, str]]
     options: list[tuple[str, str]]
-    format: str | None
-    columns: str | None
-    stage: str | None
-    cpu: str | None
+    reading: Reading
     #: The digest of its policies: of their code and of the values that they use.
     policies: str
     #: The policies in Python, pickled by value; empty without any.
@@ -82,16 +81,13 @@ class Description:
         workloads: list[tuple[str, bool, str | None]],
         on: list[tuple[str | None, str]],
         options: list[tuple[str, str]],
-        format: str | None,
-        columns: str | None,
-        stage: str | None,
-        cpu: str | None,
+        reading: Reading,
         policies: str,
     ) -> Description:
         """The description of a sweep on this machine."""
         sent = pickled([path for _, path in on]) if policies else b""
         files = [at for at, workload in enumerate(workloads) if _file_of(workload) is not None]
-        return cls(workloads, on, options, format, columns, stage, cpu, policies, sent, files, _native.program())
+        return cls(workloads, on, options, reading, policies, sent, files, _native.program())
 
     def plan(self, files: dict[int, str]) -> _native.Plan:
         """The plan, with these copies in place of the files of workloads."""
@@ -99,10 +95,8 @@ class Description:
         for at, copy in files.items():
             text, _, name = workloads[at]
             is_job = text.startswith("fio:")
-            workloads[at] = (f"fio:{copy}", False, name or text) if is_job else (copy, True, name or text)
-        return _native.Plan(
-            workloads, self.on, self.options, format=self.format, columns=self.columns, stage=self.stage, cpu=self.cpu
-        )
+            workloads[at] = (f"fio:{copy}", False, name or shown(text)) if is_job else (copy, True, name or shown(text))
+        return _native.Plan(_native.Description(workloads, self.on, self.options, **self.reading))
 
 
 def _file_of(workload: tuple[str, bool, str | None]) -> str | None:

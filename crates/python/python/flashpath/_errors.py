@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ._words import at_in_python, in_python
+
 if TYPE_CHECKING:
     from .results import Result
 
@@ -31,6 +33,9 @@ class InputError(FlashpathError, ValueError):
         source: str | None = None,
         span: tuple[int, int] | None = None,
     ) -> None:
+        message, help = in_python(message), None if help is None else in_python(help)
+        if source is not None and span is not None:
+            source, span = at_in_python(source, span)
         super().__init__(message, help, source, span)
         self.message = message
         self.help = help
@@ -56,6 +61,7 @@ class RunFailed(FlashpathError, RuntimeError):
     """
 
     def __init__(self, message: str, result: Result | None = None) -> None:
+        message = in_python(message)
         super().__init__(message, result)
         self.message = message
         self.result = result

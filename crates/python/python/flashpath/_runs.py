@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, SupportsIndex, overload
 
 from . import _native
 from ._errors import InputError, RunFailed
-from ._options import Paths, Value, Values, Workload, given, paths_of, reading_of, workload_of
+from ._goal import GoalFound, goal_found
+from ._names import file_name
+from ._options import (
+    Paths, Reading, Value, Values, Workload, at_least_one, given, paths_of, reading_of, switch, workload_of, workloads_of,
+)
 from ._progress import RunProgressOption, RunWatch, SweepProgressOption, SweepWatch
 from ._tables import Table
+from ._words import in_python
 from .policies import costs_since, digest_of
 from .results import PolicyCost, Result, result_of
-from .traces import Trace
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -26,20 +30,20 @@ def run(  # type: ignore[overload-overlap]  # A text is a sequence of texts, but
     workload: Workload,
     on: str,
     *,
-    seed: int = ...,
-    depth: int | None = ...,
+    seed: SupportsIndex = ...,
+    depth: SupportsIndex | None = ...,
     timed: float | None = ...,
-    limit: int | None = ...,
+    limit: SupportsIndex | None = ...,
     fill: bool | None = ...,
     precondition: Value | None = ...,
     verify: bool | None = ...,
     size: Value | None = ...,
     utilization: Value | None = ...,
-    fsync_every: int | None = ...,
+    fsync_every: SupportsIndex | None = ...,
     max_request: Value | None = ...,
-    repeat: int | None = ...,
+    repeat: SupportsIndex | None = ...,
     addresses: str | None = ...,
-    device: int | None = ...,
+    device: SupportsIndex | None = ...,
     format: str | None = ...,
     columns: str | None = ...,
     stage: str | None = ...,
@@ -55,20 +59,20 @@ def run(
     workload: Workload,
     on: Sequence[str] | Mapping[str, str],
     *,
-    seed: int = ...,
-    depth: int | None = ...,
+    seed: SupportsIndex = ...,
+    depth: SupportsIndex | None = ...,
     timed: float | None = ...,
-    limit: int | None = ...,
+    limit: SupportsIndex | None = ...,
     fill: bool | None = ...,
     precondition: Value | None = ...,
     verify: bool | None = ...,
     size: Value | None = ...,
     utilization: Value | None = ...,
-    fsync_every: int | None = ...,
+    fsync_every: SupportsIndex | None = ...,
     max_request: Value | None = ...,
-    repeat: int | None = ...,
+    repeat: SupportsIndex | None = ...,
     addresses: str | None = ...,
-    device: int | None = ...,
+    device: SupportsIndex | None = ...,
     format: str | None = ...,
     columns: str | None = ...,
     stage: str | None = ...,
@@ -83,20 +87,20 @@ def run(
     workload: Workload,
     on: Paths,
     *,
-    seed: int = 1,
-    depth: int | None = None,
+    seed: SupportsIndex = 1,
+    depth: SupportsIndex | None = None,
     timed: float | None = None,
-    limit: int | None = None,
+    limit: SupportsIndex | None = None,
     fill: bool | None = None,
     precondition: Value | None = None,
     verify: bool | None = None,
     size: Value | None = None,
     utilization: Value | None = None,
-    fsync_every: int | None = None,
+    fsync_every: SupportsIndex | None = None,
     max_request: Value | None = None,
-    repeat: int | None = None,
+    repeat: SupportsIndex | None = None,
     addresses: str | None = None,
-    device: int | None = None,
+    device: SupportsIndex | None = None,
     format: str | None = None,
     columns: str | None = None,
     stage: str | None = None,
@@ -157,17 +161,19 @@ def run(
         "repeat": repeat,
         "addresses": addresses, "device": read_device,
     })
-    # All are checked before the first one begins.
-    plans = [
+    tells_waits, asked = switch("waits", waits), workload_of(workload)
+    described = [
         (
             name,
-            _native.Plan(
-                [workload_of(workload)], [(name, path)], options, format=format, columns=columns, stage=stage, cpu=cpu,
-                window=window, rate=rate, age=age, waits=waits, one=True,
+            _native.Description(
+                [asked], [(name, path)], options, format=format, columns=columns, stage=stage, cpu=cpu,
+                window=window, rate=rate, age=age, waits=tells_waits,
             ),
         )
         for name, path in paths_of(on)
     ]
+    # All are checked before the first one begins.
+    plans = [(name, _native.Plan(one, one=True)) for name, one in described]
     results = [_run_plan(name, plan, progress) for name, plan in plans]
     return results[0] if isinstance(on, str) else results
 
@@ -194,7 +200,15 @@ class Sweep(Table):
     ``flashpath run --csv``, without wall-clock times. ``error`` has the reason why a run failed.
     """
 
-    def __init__(self, native: _native.Table, columns: list[str], failed: int, costs: tuple[PolicyCost, ...]) -> None:
+    def __init__(
+        self,
+        native: _native.Table,
+        columns: list[str],
+        failed: int,
+        costs: tuple[PolicyCost, ...],
+        units: list[tuple[str, str]],
+        goal: GoalFound | None = None,
+    ) -> None:
         super().__init__(native)
         #: The columns of the varied options; the last is ``seed``.
         self.varied = columns
@@ -202,6 +216,9 @@ class Sweep(Table):
         self.failed = failed
         #: The cost of policies in Python, over all runs of this session.
         self.policies = costs
+        #: The answer, if a goal was sought.
+        self.goal = goal
+        self._units = units
 
     @property
     def warnings(self) -> list[tuple[str, list[int]]]:
@@ -210,7 +227,7 @@ class Sweep(Table):
         Warnings that differ in numbers alone are one: the first of them, and the rows that have such a warning, from 0 on.
         Each row has its own in the column ``warnings``, as JSON.
         """
-        return self._native.warnings()
+        return [(in_python(text), rows) for text, rows in self._native.warnings()]
 
     def means(self) -> Table:
         """The means over the seeds: a row for each choice of the varied options.
@@ -229,6 +246,8 @@ class Sweep(Table):
         y: str | None = None,
         by: str | None = None,
         title: str | None = None,
+        x_title: str | None = None,
+        y_title: str | None = None,
     ) -> str:
         """A self-contained HTML page with a figure and the means, which is also written to ``path``, if that is given.
 
@@ -238,8 +257,17 @@ class Sweep(Table):
             y: The column of the vertical axis. Default: ``write_amplification.steady``.
             by: The column of which each value is a line. Default: the second varied option.
             title: The title of the page.
+            x_title: The title of the horizontal axis. Default: the column and its unit.
+            y_title: The title of the vertical axis. Default: the name of the number.
+
+        Raises:
+            InputError: ``x`` or ``by`` is no varied option, or no run has the number ``y``.
         """
-        page = self._native.report(title or f"A sweep of {len(self):,} runs", self.varied, x, y, by)
+        said = [] if self.goal is None else list(self.goal.sentences)
+        title = title or (f"A sweep of {len(self):,} runs" if self.goal is None else self.goal.goal)
+        if y is None and self.goal is not None:
+            y = self.goal.column
+        page = self._native.report(title, self.varied, self._units, said, x, y, by, (x_title, y_title))
         if path is not None:
             with open(path, "w", encoding="utf-8") as file:
                 file.write(page)
@@ -268,8 +296,12 @@ def sweep(
     columns: str | None = None,
     stage: str | None = None,
     cpu: str | None = None,
-    jobs: int | None = None,
-    memory: int | None = None,
+    rate: str | None = None,
+    age: str | None = None,
+    waits: bool = False,
+    goal: str | None = None,
+    jobs: SupportsIndex | None = None,
+    memory: SupportsIndex | None = None,
     journal: str | os.PathLike[str] | None = None,
     client: Client | None = None,
     progress: SweepProgressOption = None,
@@ -291,6 +323,10 @@ def sweep(
             addresses, device: see
             :func:`flashpath.run`; each takes several values.
         format, columns, stage, cpu: see :func:`flashpath.run`.
+        rate, age, waits: see :func:`flashpath.run`; each has one value for all runs.
+        goal: Search the range of the one option that has several values for the value from which a number is below or
+            above a bound, ``write_amplification.total<1.5``, by bisection; ``Sweep.goal`` is the answer. All seeds are run
+            with each value, and their spread says how sure it is.
         jobs: The number of runs beside each other. Default: the processors. With ``client``, its workers decide.
         memory: Bytes of memory of all runs together. Default: half of the machine's, or of the control group's limit.
         journal: The file of the runs that are done. ``flashpath sweep --journal`` can go on with the same file, unless a
@@ -303,7 +339,7 @@ def sweep(
         InputError: A value is wrong; the message points at it. Or the journal is of another sweep. Nothing was run.
         ClusterError: The workers of ``client`` cannot run the sweep.
     """
-    workloads = [workload] if isinstance(workload, (str, os.PathLike, Trace)) else list(workload)
+    workloads = workloads_of(workload)
     cpu = None if cpu is None else _native.cpu_steps(cpu)
     format, columns, stage, device = reading_of(workloads, format, columns, stage, device)
     options = given({
@@ -312,27 +348,46 @@ def sweep(
         "repeat": repeat,
         "addresses": addresses, "device": device,
     })
+    beside = os.cpu_count() or 1 if jobs is None else at_least_one("jobs", jobs, "the number of runs beside each other")
+    budget = _native.machine_memory() if memory is None else at_least_one("memory", memory, "bytes")
+    reading: Reading = {
+        "format": format, "columns": columns, "stage": stage, "cpu": cpu, "rate": rate, "age": age,
+        "waits": switch("waits", waits),
+    }
     asked, paths = [workload_of(one) for one in workloads], paths_of(on)
-    plan = _native.Plan(asked, paths, options, format=format, columns=columns, stage=stage, cpu=cpu)
+    described = _native.Description(asked, paths, options, **reading)
+    before, units = _native.policy_costs(), described.units()
+    if goal is not None:
+        for name, value in [("journal", journal), ("client", client)]:
+            if value is not None:
+                raise InputError(
+                    f"{name}= is of runs that are known before, and those of a goal depend on each other", "leave it out"
+                )
+        watch = SweepWatch(progress)
+        try:
+            table, varied, failed, answer = _native.search(described, goal, beside, budget, watch)
+        finally:
+            watch.close()
+        return Sweep(table, varied, failed, costs_since(before), units, goal_found(answer))
+    plan = _native.Plan(described)
     policies = digest_of([path for _, path in paths])
-    before = _native.policy_costs()
     watch = SweepWatch(progress)
     command = f"flashpath.sweep({[text for text, _, _ in asked]}, {[path for _, path in paths]}, {dict(options)})"
+    place = None if journal is None else file_name(journal)
     opened: _native.Journal | None = None
     try:
         if client is None:
-            budget = _native.machine_memory() if memory is None else memory
             plan.check_memory(budget)
-            opened = _native.Journal(plan, journal, command, policies)
+            opened = _native.Journal(plan, place, command, policies)
             if len(opened.done()) < plan.runs:
-                opened.run(plan, os.cpu_count() or 1 if jobs is None else jobs, budget, watch)
+                opened.run(plan, beside, budget, watch)
         else:
             from ._dask import Description, run_on
 
-            described = Description.of(asked, paths, options, format, columns, stage, cpu, policies)
-            opened = _native.Journal(plan, journal, command, policies)
-            run_on(client, plan, described, opened, None if journal is None else os.fspath(journal), watch)
-        return Sweep(opened.table(), plan.columns, opened.failed(), costs_since(before))
+            to_send = Description.of(asked, paths, options, reading, policies)
+            opened = _native.Journal(plan, place, command, policies)
+            run_on(client, plan, to_send, opened, place, watch)
+        return Sweep(opened.table(), plan.columns, opened.failed(), costs_since(before), units)
     finally:
         watch.close()
         if opened is not None:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import _native
+from ._names import file_name, shown
 
 if TYPE_CHECKING:
     import pandas
@@ -89,7 +90,7 @@ class Table(ArrowStream):
 
     def to_parquet(self, path: str | os.PathLike[str]) -> None:
         """Writes the table as a Parquet file."""
-        content = self._native.parquet(os.fspath(path))
+        content = self._native.parquet(shown(file_name(path)))
         with open(path, "wb") as file:
             file.write(content)
 
@@ -98,6 +99,14 @@ class Table(ArrowStream):
 
     def __arrow_c_schema__(self) -> object:
         return self._native.__arrow_c_schema__()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A pickled table is its rows; it is the same to the last digit in another process."""
+        return {**self.__dict__, "_native": (self._native.json(), self._native.first)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        rows, first = state["_native"]
+        self.__dict__.update(state, _native=_native.Table.from_json(rows, first))
 
     def __repr__(self) -> str:
         names = self.columns

@@ -6,18 +6,19 @@ and answers a number for each item. Its cost is in ``Result.policies`` and ``Swe
 
 from __future__ import annotations
 
-import array
 import inspect
 import pickle
 import re
 import sys
 import types
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeVar
+from typing import Any, SupportsIndex, TypeVar
 
 from . import _native
+from ._answers import Answers
 from ._errors import ClusterError, InputError
 from ._identity import Identity, identity_of
+from ._options import at_least_one
 from .results import PolicyCost
 
 __all__ = ["Blocks", "Candidates", "Segments", "cleaner", "grouping", "victim"]
@@ -38,6 +39,11 @@ class _Columns:
 
     def __len__(self) -> int:
         return len(self._columns[0])
+
+    @property
+    def numbers(self) -> memoryview[int] | None:
+        """The numbers of the items, if they have some."""
+        return None
 
 
 class Blocks(_Columns):
@@ -81,6 +87,11 @@ class Segments(_Columns):
         #: The group of the blocks, or -1 if they are of several.
         self.group = self._columns[7]
 
+    @property
+    def numbers(self) -> memoryview[int]:
+        """The numbers of the segments."""
+        return self.number
+
 
 class Candidates(_Columns):
     """The erase blocks that can be collected. Times count the pages programmed so far."""
@@ -98,8 +109,15 @@ class Candidates(_Columns):
         #: The time at which a page was last invalidated, or at which the block was full.
         self.touched = self._columns[4]
 
+    @property
+    def numbers(self) -> memoryview[int]:
+        """The numbers of the erase blocks."""
+        return self.block
 
-def _maker(policy: Callable[..., Any], batch: Callable[[Sequence[bytes]], _Columns], answer: str) -> Callable[[int], object]:
+
+def _maker(
+    policy: Callable[..., Any], batch: Callable[[Sequence[bytes]], _Columns], answers: Answers
+) -> Callable[[int], object]:
     """Makes the function that the native part calls: from columns as bytes to numbers as bytes."""
 
     def make(seed: int) -> object:
@@ -109,14 +127,8 @@ def _maker(policy: Callable[..., Any], batch: Callable[[Sequence[bytes]], _Colum
             decide = made(seed)
 
         def call(columns: Sequence[bytes], now: int) -> bytes:
-            answered: Any = decide(batch(columns), now)
-            kind = getattr(getattr(answered, "dtype", None), "char", None)
-            if kind is not None:
-                # An array of NumPy is converted as a whole. Its groups must fit a byte.
-                if answer == "B" and len(answered) > 0 and not (0 <= int(answered.min()) and int(answered.max()) < 256):
-                    raise ValueError("a group is not from 0 to 15")
-                return bytes(answered.astype(answer).tobytes())
-            return array.array(answer, answered).tobytes()
+            items = batch(columns)
+            return answers.bytes_of(decide(items, now), len(items), items.numbers)
 
         return call
 
@@ -128,16 +140,17 @@ def _about(policy: Callable[..., Any]) -> str:
 
 
 def _add(option: str, name: str, policy: Callable[..., Any], about: str, groups: int) -> None:
+    named = f"{option}={name}"
     if option == "grouping":
-        _native.add_grouping(name, about, groups, _maker(policy, Blocks, "B"))
+        _native.add_grouping(name, about, groups, _maker(policy, Blocks, Answers(named, "B", groups, "block")))
     elif option == "cleaner":
-        _native.add_cleaner(name, about, _maker(policy, Segments, "d"))
+        _native.add_cleaner(name, about, _maker(policy, Segments, Answers(named, "d", 0, "segment")))
     else:
-        _native.add_victim(name, about, _maker(policy, Candidates, "d"))
+        _native.add_victim(name, about, _maker(policy, Candidates, Answers(named, "d", 0, "erase block")))
     _added[option, name] = (policy, about, groups)
 
 
-def grouping(name: str, *, groups: int) -> Callable[[_Policy], _Policy]:
+def grouping(name: str, *, groups: SupportsIndex) -> Callable[[_Policy], _Policy]:
     """Adds a grouping: the paths of this process take ``sfs:grouping=NAME``.
 
     The function gets :class:`Blocks` and the time, and answers the group of each block, from 0 to ``groups`` - 1. It has
@@ -153,8 +166,10 @@ def grouping(name: str, *, groups: int) -> Callable[[_Policy], _Policy]:
         ...     return [writes >= 3 for writes in blocks.writes]
     """
 
+    count = at_least_one("groups", groups, "the number of groups")
+
     def add(policy: _Policy) -> _Policy:
-        _add("grouping", name, policy, _about(policy), groups)
+        _add("grouping", name, policy, _about(policy), count)
         return policy
 
     return add

@@ -16,10 +16,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ._tables import Table
+from ._words import in_python
 
 __all__ = [
     "CauseOverTime",
     "CpuTimes",
+    "Energy",
+    "EnergyOperation",
     "Flash",
     "GateWaits",
     "InFlight",
@@ -247,6 +250,34 @@ class Wear:
     modes: tuple[ModeWear, ...] = ()
     #: Only with ``rate``.
     rate: Rate | None = None
+
+
+@dataclass(frozen=True)
+class EnergyOperation:
+    """The operations of one kind, and the energy of one of them."""
+
+    #: ``read``, ``program``, ``erase`` or ``transfer``.
+    operation: str
+    #: The kind of page, or what else it is done with.
+    of: str
+    count: int
+    joules_each: float
+
+
+@dataclass(frozen=True)
+class Energy:
+    """The energy of the flash, in joules: of operations, and of dies that are powered."""
+
+    total_j: float
+    reads_j: float
+    programs_j: float
+    erases_j: float
+    transfers_j: float
+    #: What dies take beside their operations; None where no time was simulated.
+    idle_j: float | None
+    #: Joules for each GiB that the workload wrote; None if it wrote nothing.
+    total_j_per_host_gib: float | None
+    operations: tuple[EnergyOperation, ...]
 
 
 @dataclass(frozen=True)
@@ -513,6 +544,8 @@ class Result:
     stages: tuple[Stage, ...] = ()
     #: Only of paths with a file system of this program.
     cpu: CpuTimes | None = None
+    #: Only with ``nand:energy=on``.
+    energy: Energy | None = None
     #: The policies in Python that the run used, and their cost. They are no part of the JSON.
     policies: tuple[PolicyCost, ...] = field(default=(), metadata={"is_ours": True})
     _json: str = field(default="", repr=False, compare=False, metadata={"is_ours": True})
@@ -583,6 +616,7 @@ class Result:
             ("pages programmed", f"{self.flash.programmed_pages:,}"),
             ("blocks erased", f"{self.flash.erased_blocks:,}"),
             ("throughput", number(self.throughput_mib_s, " MiB/s")),
+            ("energy of the flash", number(self.energy and self.energy.total_j, " J")),
         ]
         mark = "!" if self.warnings else ""
         lines = "".join(f"<tr><th>{label}</th><td>{value}{mark}</td></tr>" for label, value in rows if value != "unknown")
@@ -648,4 +682,6 @@ def result_of(document: str, name: str | None, costs: list[tuple[str, int, int, 
     def cost(of: tuple[str, int, int, float]) -> PolicyCost:
         return PolicyCost(*of, share=min(1.0, of[3] / wall) if wall > 0 else 0.0)
 
-    return dataclasses.replace(result, policies=tuple(map(cost, costs)), _json=json.dumps(value))
+    return dataclasses.replace(
+        result, policies=tuple(map(cost, costs)), warnings=tuple(map(in_python, result.warnings)), _json=json.dumps(value)
+    )

@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from . import _native
+from ._names import file_name, shown
 from ._tables import ArrowStream
 
 __all__ = ["Trace", "TraceSummary", "trace"]
@@ -53,7 +54,7 @@ class Trace(ArrowStream):
 
     def __init__(
         self,
-        file: str | os.PathLike[str],
+        file: str | os.PathLike[str] | os.PathLike[bytes],
         *,
         format: str | None = None,
         columns: str | None = None,
@@ -61,12 +62,17 @@ class Trace(ArrowStream):
         device: int | None = None,
         limit: int | None = None,
     ) -> None:
-        self._native = _native.Trace(file, format=format, columns=columns, stage=stage, device=device, limit=limit)
         #: The file.
-        self.file = os.fspath(file)
+        self.file = file_name(file)
+        #: The file by a name that holds in any folder.
+        self.absolute = os.path.abspath(self.file)
+        self._native = _native.Trace(
+            self.absolute, format=format, columns=columns, stage=stage, device=device, limit=limit
+        )
+        self._limit = limit
         #: The options with which it is read: format, columns, stage, device.
         self.reading = (format, columns, stage, device)
-        found: dict[str, Any] = json.loads(self._native.summary())
+        found: dict[str, Any] = {**json.loads(self._native.summary()), "file": shown(self.file)}
         values: dict[str, Any] = {
             one.name: tuple(value) if isinstance(value := found[one.name], list) else value for one in fields(TraceSummary)
         }
@@ -84,11 +90,22 @@ class Trace(ArrowStream):
         return self._native.__arrow_c_schema__()
 
     def __repr__(self) -> str:
-        return f"<Trace {self.file}: {self.summary.format}, {len(self):,} requests>"
+        return f"<Trace {shown(self.file)}: {self.summary.format}, {len(self):,} requests>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A pickled trace is its file, which is read again."""
+        return _opened, (self.absolute, self.reading, self._limit)
+
+
+def _opened(
+    file: str, reading: tuple[str | None, str | None, str | None, int | None], limit: int | None
+) -> Trace:
+    format, columns, stage, device = reading
+    return Trace(file, format=format, columns=columns, stage=stage, device=device, limit=limit)
 
 
 def trace(
-    file: str | os.PathLike[str],
+    file: str | os.PathLike[str] | os.PathLike[bytes],
     *,
     format: str | None = None,
     columns: str | None = None,

@@ -58,6 +58,25 @@ pub fn pictures(results: &[RunResult]) -> Vec<Option<PathPicture>> {
     pictures.collect()
 }
 
+/// Blocks that a station received, and did not send on: overwritten there, or still there at the end.
+pub struct Absorbed {
+    /// The station.
+    pub station: String,
+    /// Blocks of 4 KiB.
+    pub blocks: f64,
+}
+
+/// The blocks that the stations of a path absorbed, those that absorbed any, from the top down.
+pub fn absorbed(result: &RunResult) -> Vec<Absorbed> {
+    let Some(stations) = Stations::of(result) else { return Vec::new() };
+    let links = Links::of(&stations);
+    let of = |number: usize| {
+        let nodes = links.nodes.iter().filter(|node| node.station == number && node.kind == links::Kind::Absorbed);
+        Absorbed { station: stations.0[number].name.clone(), blocks: nodes.map(|node| node.share.blocks).sum() }
+    };
+    (1..stations.0.len()).map(of).filter(|absorbed| absorbed.blocks > stations::ROUNDING).collect()
+}
+
 impl PathPicture {
     /// Its name on the page and of its files.
     pub fn name(&self) -> &str {

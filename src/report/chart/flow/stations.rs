@@ -1,6 +1,12 @@
 //! The stations of a result as a tree, with what each received and sent.
 
+use crate::label::{Cause, Content};
 use crate::report::{LedgerRow, RunResult};
+use crate::units::BLOCK_BYTES;
+
+/// The station of a non-volatile memory, which stores lines and no blocks, and the count of its bytes.
+const MEMORY: &str = "nvm";
+const STORED: &str = "nvm_stored_bytes";
 
 /// Fewer blocks than this are a rounding error.
 pub const ROUNDING: f64 = 0.5;
@@ -55,6 +61,7 @@ impl Stations {
                 erased: station.erased_blocks.filter(|blocks| blocks.is_finite() && *blocks >= 0.0),
             });
         }
+        add_lines(&mut all, result);
         let is_empty = all.len() == 1 || all.iter().all(|station| station.sent.is_empty());
         (!is_empty).then_some(Stations(all))
     }
@@ -88,22 +95,46 @@ impl Stations {
     }
 }
 
+/// The bytes stored in non-volatile memory, in lines, as blocks of a journal: from the station above it, which has it beside what the
+/// ledger counts. A path with several memories has the count of all, which is not told apart.
+fn add_lines(all: &mut [Station], result: &RunResult) {
+    let memories: Vec<usize> = (0..all.len()).filter(|station| all[*station].name == MEMORY).collect();
+    let ([memory], Some(bytes)) = (&memories[..], result.translation.events.get(STORED)) else { return };
+    let blocks = *bytes as f64 / BLOCK_BYTES as f64;
+    if blocks <= ROUNDING {
+        return;
+    }
+    let name = |cause: Cause| cause.name().to_string();
+    let share = Share {
+        cause: name(Cause::JournalCommit),
+        origin: name(Cause::JournalCommit),
+        content: Content::Journal.name().to_string(),
+        blocks,
+    };
+    if let Some(above) = all[*memory].above {
+        add(&mut all[above].sent, share.clone());
+    }
+    add(&mut all[*memory].received, share.clone());
+    add(&mut all[*memory].sent, share);
+}
+
+/// Adds a share; those of one cause, origin and content are one.
+fn add(shares: &mut Vec<Share>, share: Share) {
+    let is_alike = |other: &&mut Share| {
+        (&other.cause, &other.origin, &other.content) == (&share.cause, &share.origin, &share.content)
+    };
+    match shares.iter_mut().find(is_alike) {
+        Some(known) => known.blocks += share.blocks,
+        None => shares.push(share),
+    }
+}
+
 /// The rows with blocks; those of one cause, origin and content in one.
 fn shares<'a>(rows: impl Iterator<Item = &'a LedgerRow>) -> Vec<Share> {
     let mut shares: Vec<Share> = Vec::new();
     for row in rows.filter(|row| row.blocks.is_finite() && row.blocks > ROUNDING) {
-        let is_alike = |share: &&mut Share| {
-            (&share.cause, &share.origin, &share.content) == (&row.cause, &row.origin, &row.content)
-        };
-        match shares.iter_mut().find(is_alike) {
-            Some(share) => share.blocks += row.blocks,
-            None => shares.push(Share {
-                cause: row.cause.clone(),
-                origin: row.origin.clone(),
-                content: row.content.clone(),
-                blocks: row.blocks,
-            }),
-        }
+        let (cause, origin, content) = (row.cause.clone(), row.origin.clone(), row.content.clone());
+        add(&mut shares, Share { cause, origin, content, blocks: row.blocks });
     }
     shares
 }

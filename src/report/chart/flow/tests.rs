@@ -299,3 +299,28 @@ fn a_run_without_writes_has_no_picture_and_the_csv_has_the_ledger() {
     );
     assert!(csv.lines().last().unwrap().starts_with("nand,erased,,,"));
 }
+
+/// A journal in NVM was no part of its path's picture: the memory stood there with nothing in it.
+#[test]
+fn stores_to_a_memory_are_in_the_picture_of_their_path() {
+    let mut result = sample::journaled("ext/page/nand+nvm", 1);
+    let station = |name: &str, above: &str| crate::report::StationResult {
+        name: name.to_string(),
+        above: above.to_string(),
+        received: Vec::new(),
+        erased_blocks: None,
+    };
+    let of_path = [("ext", "workload"), ("page", "ext"), ("nand", "page"), ("nvm", "ext")];
+    result.stations = of_path.map(|(name, above)| station(name, above)).into();
+    result.translation.events.insert("nvm_stored_bytes".to_string(), 4096 * 700);
+    let stations = Stations::of(&result).unwrap();
+    let memory = stations.0.iter().position(|station| station.name == "nvm").unwrap();
+    let blocks = |shares: &[Share]| shares.iter().map(|share| share.blocks).sum::<f64>();
+    assert_eq!(blocks(&stations.0[memory].received), 700.0);
+    let links = Links::of(&stations);
+    let into = |node: usize| links.links.iter().filter(|link| link.to == node).map(|link| link.blocks).sum::<f64>();
+    let nodes = (0..links.nodes.len()).filter(|node| links.nodes[*node].station == memory);
+    assert_eq!(nodes.map(into).sum::<f64>(), 700.0, "all of it flows from the file system");
+    result.translation.events.clear();
+    assert!(Stations::of(&result).unwrap().0[memory].received.is_empty());
+}
