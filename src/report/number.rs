@@ -71,7 +71,7 @@ pub fn seconds(seconds: f64) -> String {
 pub fn joules(joules: f64) -> String {
     const UNITS: [(f64, &str); 6] =
         [(1e6, "MJ"), (1e3, "kJ"), (1.0, "J"), (1e-3, "mJ"), (1e-6, "\u{b5}J"), (1e-9, "nJ")];
-    // What rounds to a thousand of a unit is one of the next.
+    // A value that rounds to a thousand of a unit is one of the next.
     let unit = UNITS.into_iter().find(|(scale, _)| joules.abs() >= scale * 0.9995).unwrap_or((1.0, "J"));
     if joules.is_finite() { format!("{} {}", three_digits(joules / unit.0), unit.1) } else { NONE.into() }
 }

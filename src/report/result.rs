@@ -279,7 +279,7 @@ pub struct EnergyResult {
     pub erases_j: f64,
     /// Transfers over channels.
     pub transfers_j: f64,
-    /// What dies take beside their operations; `None` where no time was simulated.
+    /// The energy that dies take beside their operations; `None` where no time was simulated.
     pub idle_j: Option<f64>,
     /// Joules for each GiB that the workload wrote; `None` if it wrote nothing.
     pub total_j_per_host_gib: Option<f64>,

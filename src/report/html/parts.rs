@@ -34,7 +34,7 @@ pub fn cards(results: &[RunResult]) -> String {
             true => shown.len().saturating_sub(1),
             false => usize::from(result.write_amplification.steady.is_none()).min(shown.len() - 1),
         };
-        // What no path has measured is left out, as in the comparison.
+        // Rows that no path has measured are left out, as in the comparison.
         let others = shown.iter().enumerate().filter(|(place, row)| *place != large && !row.is_empty());
         let others = others.map(|(_, row)| *row);
         let line = |row: &Row| format!("<div><dt>{}</dt><dd>{}</dd></div>", row.label, value(&row.cells[index]));

@@ -1,7 +1,7 @@
 //! A batch of volumes: how the numbers of the devices of a trace are distributed.
 //!
 //! A value of a device is the mean over its seeds. Of a choice of the other options there is a row for each number, over
-//! devices, each of which counts once; `weighted` weighs a device by what it wrote, as one pool of all volumes would.
+//! devices, each of which counts once; `weighted` weighs a device by its writes, as one pool of all volumes would.
 
 use super::SweepRow;
 use super::means::{Group, groups};
@@ -43,7 +43,7 @@ pub struct Distribution {
     pub number: String,
     /// The values of the devices that have it, ascending.
     pub values: Vec<f64>,
-    /// Their mean, weighted by what each device wrote; `None` if nothing was written.
+    /// Their mean, weighted by the writes of each device; `None` if nothing was written.
     pub weighted: Option<f64>,
     /// The devices whose runs have warnings.
     pub warned: u64,
