@@ -28,6 +28,7 @@ mod flat;
 mod histogram;
 mod html;
 mod json;
+mod ledger_words;
 mod number;
 mod open_metrics;
 mod parquet_table;

@@ -40,7 +40,7 @@ def test_each_field_of_the_schema_is_a_field_of_the_dataclasses() -> None:
     schema = json.loads((ROOT / "docs/results.schema.json").read_text())
     results = [
         flashpath.run(WORK, on=DRIVE, fill=True),
-        flashpath.run("uniform:writes=8M", on="page/nand:size=64M,energy=on"),
+        flashpath.run(WORK, on=f"{DRIVE},energy=on", fill=True),
         flashpath.run("varmail:files=100,loops=50", on="ext/page/nand:size=256M"),
         flashpath.run("zipf:writes=48M", on="sfs:segment=512K/conv:size=32M"),
     ]

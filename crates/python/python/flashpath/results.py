@@ -616,7 +616,7 @@ class Result:
             ("pages programmed", f"{self.flash.programmed_pages:,}"),
             ("blocks erased", f"{self.flash.erased_blocks:,}"),
             ("throughput", number(self.throughput_mib_s, " MiB/s")),
-            ("energy of the flash", number(self.energy and self.energy.total_j, " J")),
+            ("energy of the flash", number(None if self.energy is None else self.energy.total_j, " J")),
         ]
         mark = "!" if self.warnings else ""
         lines = "".join(f"<tr><th>{label}</th><td>{value}{mark}</td></tr>" for label, value in rows if value != "unknown")

@@ -7,7 +7,7 @@ use crate::label::{Cause, Content};
 use crate::report::chart::svg::{Anchor, Font, TEXT};
 use crate::report::chart::{Colour, Hatching, Svg, Width, text};
 use crate::report::comma_separated::quoted;
-use crate::report::comparison::order_of_content;
+use crate::report::ledger_words::order_of_content;
 use crate::report::number;
 
 /// The height of a line of the legend.

@@ -7,7 +7,7 @@
 use super::links::{Kind, Links, Node};
 use super::stations::Stations;
 use crate::report::chart::{Width, text};
-use crate::report::comparison::{phrase, verb, writer};
+use crate::report::ledger_words::{phrase, verb, writer};
 use crate::report::number;
 use crate::units::BLOCK_BYTES;
 

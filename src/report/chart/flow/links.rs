@@ -2,7 +2,7 @@
 
 use super::stations::{ROUNDING, Share, Stations};
 use crate::label::Cause;
-use crate::report::comparison::order_of_content;
+use crate::report::ledger_words::order_of_content;
 
 /// The blocks that a node stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
