@@ -61,7 +61,7 @@ impl Preset {
 /// Of these three the erase times, and the endurances of the first two, are typical of data sheets of their cells, not of these
 /// dies.
 ///
-/// The powers are those of no drive, but typical of dies ([`energy`](super::energy)); `vma` has those of SLC of its time.
+/// The powers are those of no drive, but typical of dies (`energy.rs`); `vma` has those of SLC of its time.
 impl Choice for &'static Preset {
     const WORDS: &'static [(&'static str, Self, &'static str)] = &[
         (
