@@ -14,7 +14,7 @@
 //! | `events` | what happens next |
 //! | `graph` | the operations that are under way, and who waits for them |
 //! | `reads_first` | reads that go before other operations, and interrupt them |
-//! | `ring` | a queue |
+//! | `ring` | a queue whose push is inlined |
 //! | `waits` | records what operations waited for |
 
 mod events;
@@ -228,7 +228,8 @@ impl Scheduled {
                 } else {
                     self.complete(node)
                 }
-                // Before the plane that programs what it has read: it needs no channel to read on, and then nobody else asks for one.
+                // The last in the list begins first. A plane whose next operation is a read needs no channel now, so that the
+                // plane that programs this copy asks alone.
                 self.idle_planes.push(number);
             }
             Stage::Suspending => {
@@ -272,6 +273,7 @@ impl Scheduled {
         }
     }
 
+    /// A plane waits for its channel.
     #[inline(never)]
     fn wait_for_channel(&mut self, number: u32) {
         let plane = &mut self.planes[number as usize];
@@ -310,7 +312,7 @@ impl Scheduled {
         }
     }
 
-    /// What is waited for is done.
+    /// The operation that a waiter waits for is done.
     #[inline(always)]
     fn end_wait(&mut self, waiter: Waiter) {
         match waiter {
@@ -394,6 +396,7 @@ impl Scheduled {
         }
     }
 
+    /// [`Scheduled::begin_all`], where a plane or a channel may begin something.
     fn begin_ready(&mut self) {
         while let Some(number) = self.idle_planes.pop() {
             self.begin(number);
@@ -477,11 +480,12 @@ impl Scheduled {
         self.transfer_at((plane, number), (since, self.now));
     }
 
-    /// The same for an instant to come.
+    /// The same from the second instant on, now or later.
     #[inline(always)]
     fn transfer_at(&mut self, (plane, number): (u32, u32), (since, begin): (Time, Time)) {
         let node = self.planes[plane as usize].current;
         let until = begin + self.transfer_ns(node);
+        debug_assert!(self.channels[number as usize].until <= begin, "channel {number} has one transfer at a time");
         self.planes[plane as usize].stage = Stage::Ending;
         if let Some(waits) = &mut self.waits {
             waits.transfer((plane, number), self.graph.node(node), (since, begin, until));
