@@ -46,6 +46,7 @@ def test_a_notebook_has_a_bar_of_its_own() -> None:
 
     code = f"""
 import flashpath, tqdm.auto
+flashpath._progress._APPEARS = 0.0
 made = []
 class Bar(tqdm.auto.tqdm):
     def __init__(self, *arguments, **options):
