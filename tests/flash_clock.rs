@@ -3,8 +3,8 @@
 //! The reference is simple and slow: it looks at everything at each instant at which something ends.
 
 use flashpath::device::nand::{
-    Cells, EraseBlock, Geometry, Latencies, NandSettings, PageKind, PageTimes, Reserving, Scheduled, Suspension,
-    Telling, Timing,
+    Cells, DieCommands, EraseBlock, Geometry, Latencies, NandSettings, PageKind, PageTimes, PlaneCommands, Reserving,
+    Scheduled, Suspension, Telling, Timing,
 };
 use flashpath::device::wait_log::{Purpose, WaitLog};
 use flashpath::expression::parse_term;
@@ -48,7 +48,11 @@ struct State {
     /// When it needs the channel.
     ready: Option<u64>,
     transfer: Option<u64>,
+    /// The time of its transfer, with those of the command that it belongs to.
+    transfer_ns: u64,
     done: Option<u64>,
+    /// The operation that it joined.
+    joined: Option<usize>,
     /// The rest of it while it is suspended.
     left: Option<u64>,
     /// When its last part began, if it was suspended before.
@@ -61,6 +65,7 @@ struct State {
 struct Reference {
     geometry: Geometry,
     latencies: Latencies,
+    commands: DieCommands,
     suspension: Option<Suspension>,
     cells: Option<Cells>,
     asked: Vec<Asked>,
@@ -68,6 +73,8 @@ struct Reference {
     /// The instant until which each plane suspends an operation.
     suspending: Vec<u64>,
     suspensions: u64,
+    /// The operations that joined another.
+    joined: u64,
     now: u64,
 }
 
@@ -75,16 +82,132 @@ impl Reference {
     fn new(
         geometry: Geometry,
         latencies: Latencies,
-        suspension: Option<Suspension>,
-        cells: Option<Cells>,
+        (commands, suspension, cells): (DieCommands, Option<Suspension>, Option<Cells>),
     ) -> Reference {
         let suspending = vec![0; geometry.units() as usize];
         let (asked, states) = (Vec::new(), Vec::new());
-        Reference { geometry, latencies, suspension, cells, asked, states, suspending, suspensions: 0, now: 0 }
+        let counts = (0, 0);
+        Reference {
+            geometry,
+            latencies,
+            commands,
+            suspension,
+            cells,
+            asked,
+            states,
+            suspending,
+            suspensions: counts.0,
+            joined: counts.1,
+            now: 0,
+        }
     }
 
+    /// True if a command may be for several planes.
+    fn joins(&self) -> bool {
+        matches!(self.commands.planes, PlaneCommands::Multi | PlaneCommands::SameBlock)
+    }
+
+    /// The number of parts that do one command at a time.
+    fn lanes(&self) -> u32 {
+        let Geometry { channels, dies, planes, .. } = self.geometry;
+        channels * dies * if self.commands.planes == PlaneCommands::Independent { planes } else { 1 }
+    }
+
+    /// The plane of an operation, or its die if planes do not work independently.
     fn plane(&self, number: usize) -> u32 {
-        self.geometry.unit_of(EraseBlock(self.asked[number].block))
+        self.geometry.unit_of(EraseBlock(self.asked[number].block)) % self.lanes()
+    }
+
+    /// The number of the page that a program writes.
+    fn page(&self, number: usize) -> usize {
+        let on_block = |other: &&Asked| other.block == self.asked[number].block && !other.kind.is_read();
+        let before: Vec<&Asked> = self.asked[..number].iter().filter(on_block).collect();
+        before.iter().rev().take_while(|other| other.kind != Kind::Erase).count()
+    }
+
+    /// True if an operation may join another, of another plane of its die.
+    fn may_join(&self, other: usize, command: usize) -> bool {
+        let (one, two) = (&self.asked[other], &self.asked[command]);
+        let units = self.geometry.units();
+        one.kind == two.kind
+            && (one.kind == Kind::Erase || one.page == two.page && self.page(other) == self.page(command))
+            && (self.commands.planes == PlaneCommands::Multi || one.block / units == two.block / units)
+    }
+
+    /// Those that join an operation now: of each other plane the first program or erase, if it may, and if it is in one of the
+    /// blocks.
+    fn joining(&mut self, command: usize, blocks: Option<&[u32]>) -> Vec<usize> {
+        if !self.joins() {
+            return Vec::new();
+        }
+        let unit = |number: usize| self.geometry.unit_of(EraseBlock(self.asked[number].block));
+        let mut found = Vec::new();
+        for plane in (0..self.geometry.units()).filter(|plane| plane % self.lanes() == self.plane(command)) {
+            let waits = |number: &usize| {
+                let state = &self.states[*number];
+                let writes = matches!(self.asked[*number].kind, Kind::Program | Kind::Erase);
+                unit(*number) == plane && writes && state.queued.is_some() && state.begun.is_none()
+            };
+            let first = (0..self.asked.len()).filter(waits).min_by_key(|&number| (self.states[number].queued, number));
+            let is_in = |other: usize| blocks.is_none_or(|blocks| blocks.contains(&self.asked[other].block));
+            if let Some(other) = first
+                && plane != unit(command)
+                && self.may_join(other, command)
+                && is_in(other)
+            {
+                found.push(other);
+            }
+        }
+        for other in &found {
+            self.states[*other].joined = Some(command);
+            self.states[*other].begun = Some(self.now);
+        }
+        self.joined += found.len() as u64;
+        found
+    }
+
+    /// The command that an operation belongs to: the operation, and those that joined it.
+    fn command_of(&self, number: usize) -> Vec<usize> {
+        (0..self.asked.len()).filter(|&other| other == number || self.states[other].joined == Some(number)).collect()
+    }
+
+    /// The program that a die does now, whose page has been transferred.
+    fn programming(&self, plane: u32) -> Option<usize> {
+        (0..self.asked.len()).find(|&number| {
+            let state = &self.states[number];
+            let is_loaded = state.transfer.is_some_and(|begun| begun + state.transfer_ns <= self.now);
+            self.plane(number) == plane
+                && self.asked[number].kind == Kind::Program
+                && state.joined.is_none()
+                && is_loaded
+                && state.done.is_some_and(|done| done > self.now)
+        })
+    }
+
+    /// The blocks that a die programs now.
+    fn blocks(&self, program: usize) -> Vec<u32> {
+        self.command_of(program).into_iter().map(|number| self.asked[number].block).collect()
+    }
+
+    /// The next program of a die goes to its register, if that is free.
+    fn load_at(&mut self, plane: u32) {
+        let Some(program) = self.programming(plane) else { return };
+        let of_plane: Vec<usize> = (0..self.asked.len()).filter(|&number| self.plane(number) == plane).collect();
+        let is_under_way = |number: usize| {
+            let state = &self.states[number];
+            state.begun.is_some() && state.joined.is_none() && state.done.is_none_or(|done| done > self.now)
+        };
+        if of_plane.iter().filter(|&&number| is_under_way(number)).count() > 1 {
+            return;
+        }
+        let waits = |number: &usize| self.states[*number].queued.is_some() && self.states[*number].begun.is_none();
+        let next = of_plane.into_iter().filter(waits).min_by_key(|&number| (self.states[number].queued, number));
+        if let Some(next) = next
+            && self.asked[next].kind == Kind::Program
+            && self.blocks(program).contains(&self.asked[next].block)
+        {
+            self.begin(next);
+        }
     }
 
     fn channel(&self, number: usize) -> u32 {
@@ -112,7 +235,10 @@ impl Reference {
         let possible = asked.after.as_ref().err().map(|at| at.0);
         self.asked.push(asked);
         self.states.push(State { possible, ..State::default() });
-        self.happen();
+        // What is issued next may join it.
+        if !self.joins() {
+            self.happen();
+        }
         self.asked.len() - 1
     }
 
@@ -138,13 +264,17 @@ impl Reference {
                     self.states[number].queued = Some(now);
                 }
             }
-            for plane in 0..self.geometry.units() {
+            for plane in 0..self.lanes() {
                 self.begin_at(plane);
+                if self.commands.cache_program {
+                    self.load_at(plane);
+                }
             }
             for channel in 0..self.geometry.channels {
                 let on = |number: &usize| self.channel(*number) == channel;
                 let transfers = |number: usize| {
-                    self.states[number].transfer.is_some_and(|begun| begun + self.transfer_ns(number) > now)
+                    let state = &self.states[number];
+                    state.transfer.is_some_and(|begun| begun + state.transfer_ns > now)
                 };
                 if (0..self.asked.len()).filter(on).any(transfers) {
                     continue;
@@ -153,9 +283,18 @@ impl Reference {
                     |number: &usize| is_over(self.states[*number].ready) && self.states[*number].transfer.is_none();
                 let next = (0..self.asked.len()).filter(on).filter(waits);
                 if let Some(next) = next.min_by_key(|&number| (self.states[number].ready, number)) {
-                    let programs = if self.asked[next].kind == Kind::Program { self.times(next).program_ns } else { 0 };
-                    self.states[next].transfer = Some(now);
-                    self.states[next].done = Some(now + self.transfer_ns(next) + programs);
+                    let is_program = self.asked[next].kind == Kind::Program;
+                    let programs = if is_program { self.times(next).program_ns } else { 0 };
+                    let before = self.programming(self.plane(next));
+                    let blocks = before.map(|before| self.blocks(before));
+                    let joining = if is_program { self.joining(next, blocks.as_deref()) } else { Vec::new() };
+                    let transfer_ns = self.transfer_ns(next) * (1 + joining.len() as u64);
+                    let from = before.map_or(0, |before| self.states[before].done.unwrap());
+                    let done = Some((now + transfer_ns).max(from) + programs);
+                    for number in joining.into_iter().chain([next]) {
+                        let state = &mut self.states[number];
+                        (state.transfer, state.transfer_ns, state.done) = (Some(now), transfer_ns, done);
+                    }
                 }
             }
             if self.states == before {
@@ -178,10 +317,12 @@ impl Reference {
         let of_plane: Vec<usize> = (0..self.asked.len()).filter(|&number| self.plane(number) == plane).collect();
         let has_begun = |number: usize| self.states[number].begun.is_some();
         let is_done = |number: usize| self.states[number].done.is_some_and(|done| done <= now);
-        let suspended = of_plane.iter().copied().find(|&number| self.states[number].left.is_some());
+        let is_command = |number: &usize| self.states[*number].joined.is_none();
+        let suspended = of_plane.iter().copied().filter(is_command).find(|&number| self.states[number].left.is_some());
         let busy = of_plane
             .iter()
             .copied()
+            .filter(is_command)
             .find(|&number| has_begun(number) && !is_done(number) && self.states[number].left.is_none());
         let waiting =
             || of_plane.iter().copied().filter(|&number| self.states[number].queued.is_some() && !has_begun(number));
@@ -204,9 +345,11 @@ impl Reference {
             return self.begin(first);
         }
         if let Some(suspended) = suspended {
-            let state = &mut self.states[suspended];
-            state.done = Some(now + state.left.take().unwrap());
-            state.resumed = Some(now);
+            for number in self.command_of(suspended) {
+                let state = &mut self.states[number];
+                state.done = Some(now + state.left.take().unwrap());
+                state.resumed = Some(now);
+            }
         } else if let Some(next) = next {
             self.begin(next);
         }
@@ -219,7 +362,12 @@ impl Reference {
         match self.asked[number].kind {
             Kind::Read(_) | Kind::Collect(_) => state.ready = Some(now + read_ns),
             Kind::Program => state.ready = Some(now),
-            Kind::Erase => state.done = Some(now + self.latencies.erase_ns),
+            Kind::Erase => {
+                let joining = self.joining(number, None);
+                for number in joining.into_iter().chain([number]) {
+                    self.states[number].done = Some(now + self.latencies.erase_ns);
+                }
+            }
             Kind::Copy(_) => unreachable!("the reference has two operations in its place"),
         }
     }
@@ -228,7 +376,6 @@ impl Reference {
     fn interrupt(&mut self, plane: u32, busy: usize) {
         let (now, rules) = (self.now, self.suspension.unwrap());
         let kind = self.asked[busy].kind;
-        let transfer_ns = self.transfer_ns(busy);
         let state = &mut self.states[busy];
         if kind.is_read() || state.passed == rules.most_reads {
             return;
@@ -241,11 +388,13 @@ impl Reference {
         if !(if kind == Kind::Program { rules.programs } else { rules.erases }) {
             return;
         }
-        let loaded = state.transfer.map_or(0, |begun| begun + transfer_ns);
+        let loaded = state.transfer.map_or(0, |begun| begun + state.transfer_ns);
         let from = now.max(loaded).max(state.resumed.unwrap_or(0));
         let left = state.done.unwrap() - from;
         if left > rules.time_ns {
-            (state.done, state.left) = (None, Some(left));
+            for number in self.command_of(busy) {
+                (self.states[number].done, self.states[number].left) = (None, Some(left));
+            }
             self.suspending[plane as usize] = from + rules.time_ns;
             self.suspensions += 1;
         }
@@ -253,14 +402,18 @@ impl Reference {
 
     /// The next instant at which something ends or begins, after now.
     fn next(&self) -> Option<u64> {
-        let ends = |(number, state): (usize, &State)| {
-            [state.possible, state.ready, state.done, state.transfer.map(|begun| begun + self.transfer_ns(number))]
+        let ends = |state: &State| {
+            [state.possible, state.ready, state.done, state.transfer.map(|begun| begun + state.transfer_ns)]
         };
-        let ends = self.states.iter().enumerate().flat_map(ends).flatten();
+        let ends = self.states.iter().flat_map(ends).flatten();
         ends.chain(self.suspending.iter().copied()).filter(|&at| at > self.now).min()
     }
 
     fn run(&mut self, until: u64) {
+        if self.joins() && until == self.now {
+            return;
+        }
+        self.happen();
         while let Some(next) = self.next().filter(|&next| next <= until) {
             self.now = next;
             self.happen();
@@ -276,6 +429,7 @@ impl Reference {
             if let Some((at, number)) = of.iter().filter_map(done).min() {
                 return (number, at);
             }
+            self.happen();
             self.now = self.next().expect("something is under way");
             self.happen();
         }
@@ -351,14 +505,14 @@ fn request(random: &mut Random, geometry: &Geometry) -> Vec<Wanted> {
     }
 }
 
-/// The end of each request, and the number of suspensions.
-type Ends = (Vec<u64>, u64);
+/// The end of each request, and the numbers of suspensions and of operations that joined another.
+type Ends = (Vec<u64>, u64, u64);
 
 /// The ends of a closed loop of this depth, or of an open one with a request each so many nanoseconds: those of the reference,
 /// and those of the model.
 fn ends_of(
     geometry: Geometry,
-    (latencies, suspension, cells): (Latencies, Option<Suspension>, Option<Cells>),
+    (latencies, commands, suspension, cells): (Latencies, DieCommands, Option<Suspension>, Option<Cells>),
     seed: u64,
     pace: Result<usize, u64>,
 ) -> (Ends, Ends) {
@@ -367,7 +521,7 @@ fn ends_of(
         let mut random = Random::new(seed, "flash clock");
         (0..requests).map(|_| (request(&mut random, &geometry), random.below(2 * pace.err().unwrap_or(1)))).collect()
     };
-    let mut reference = Reference::new(geometry, latencies, suspension, cells.clone());
+    let mut reference = Reference::new(geometry, latencies, (commands, suspension, cells.clone()));
     let (mut ends, mut in_flight, mut at) = (vec![0; requests.len()], Vec::<(usize, usize)>::new(), 0);
     for (number, (operations, gap)) in requests.iter().enumerate() {
         match pace {
@@ -408,6 +562,7 @@ fn ends_of(
     let expected = ends.iter().map(|&last| reference.states[last].done.unwrap()).collect();
     let log = WaitLog::default();
     let mut scheduled = Scheduled::new(geometry, latencies, Some(&log).filter(|_| seed.is_multiple_of(2)))
+        .with_commands(commands)
         .with_suspension(suspension)
         .with_cells(cells.as_ref());
     let (mut found, mut under_way, mut at) = (vec![0; requests.len()], 0, Time::ZERO);
@@ -444,7 +599,10 @@ fn ends_of(
     while let Some((number, done)) = scheduled.next_done(Time(u64::MAX)) {
         found[number as usize] = done.0;
     }
-    ((expected, reference.suspensions), (found, scheduled.suspensions().unwrap_or(0)))
+    let events = scheduled.events();
+    let count = |name| events.iter().find(|event| event.0 == name).map_or(0, |event| event.1);
+    let counts = (count("suspensions"), count("joined_operations"));
+    ((expected, reference.suspensions, reference.joined), (found, counts.0, counts.1))
 }
 
 /// Cells whose pages all differ, on flash with these times.
@@ -463,12 +621,12 @@ fn of_cells(random: &mut Random, latencies: Latencies) -> (Latencies, Option<Cel
 
 #[test]
 fn every_completion_is_that_of_the_reference() {
-    let mut suspensions = 0;
+    let (mut suspensions, mut joined, mut loaded) = (0, 0, 0);
     // CLOCK_SEEDS=5000 draws as many.
     let seeds = std::env::var("CLOCK_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(120);
     for seed in 0..seeds {
         let mut random = Random::new(seed, "drives");
-        let shape = (1 + random.below(4) as u32, 1 + random.below(4) as u32, 1 + random.below(2) as u32);
+        let shape = (1 + random.below(4) as u32, 1 + random.below(4) as u32, 1 + random.below(4) as u32);
         let unit = [8192, 4096, 2048][random.below(3) as usize];
         let geometry = Geometry::in_units(64 << 20, unit, 8192, 16, shape).unwrap();
         let latencies = Latencies {
@@ -492,11 +650,27 @@ fn every_completion_is_that_of_the_reference() {
             3 => of_cells(&mut random, latencies),
             _ => (latencies, None),
         };
-        let (expected, found) = ends_of(geometry, (latencies, suspension, cells), seed, pace);
-        assert_eq!(found, expected, "seed {seed}, {shape:?}, units of {unit}, {latencies:?}, {suspension:?}, {pace:?}");
-        suspensions += found.1;
+        let planes = match seed % 5 {
+            0 => PlaneCommands::Multi,
+            1 => PlaneCommands::SameBlock,
+            2 => PlaneCommands::Single,
+            _ => PlaneCommands::Independent,
+        };
+        let commands = DieCommands { planes, cache_program: suspension.is_none() && seed % 2 == 0 };
+        let (expected, found) = ends_of(geometry, (latencies, commands, suspension, cells.clone()), seed, pace);
+        assert_eq!(
+            found, expected,
+            "seed {seed}, {shape:?}, units of {unit}, {latencies:?}, {commands:?}, {suspension:?}, {pace:?}"
+        );
+        (suspensions, joined) = (suspensions + found.1, joined + found.2);
+        if commands.cache_program {
+            let without = DieCommands { cache_program: false, ..commands };
+            loaded += u32::from(ends_of(geometry, (latencies, without, suspension, cells), seed, pace).1 != found);
+        }
     }
     assert!(suspensions > 500, "{suspensions} suspensions: the loads make reads interrupt");
+    assert!(joined > 200, "{joined} operations joined another: the loads make commands for several planes");
+    assert!(loaded > 5, "{loaded} loads end at other times with cache programs");
 }
 
 /// An erase of 3.8 ms is interrupted by two reads, a suspension of 30 us each, and resumes with its rest. The third read finds
@@ -517,7 +691,7 @@ fn an_erase_is_suspended_for_reads_and_resumes_with_its_rest() {
     let read = 30_000 + 75_000 + 24_900;
     let erased = 3_800_000 + 2 * read;
     assert_eq!(told, [erased, reads[0] + read, reads[1] + read, erased + 75_000 + 24_900]);
-    assert_eq!(flash.suspensions(), Some(2));
+    assert_eq!(flash.events(), [("suspensions", 2)]);
 }
 
 /// The time that a closed loop of reads and programs takes, with queues and with gaps, in nanoseconds.

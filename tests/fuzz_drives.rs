@@ -121,7 +121,16 @@ fn drive_beside_hosts(layer: &str, random: &mut Random) -> String {
         if pace.is_empty() || random.below(3) > 0 { String::new() } else { format!(",ahead={}", random.below(9)) };
     let suspend = pick(random, &["waiting", "erases", "programs,suspend-time=1us", "both,suspend-time=400us", "both"]);
     let reads = [1, 2, 16, 1000][random.below(4) as usize];
-    format!("{layer_term}{pace}{ahead}/{nand},suspend={suspend},suspend-reads={reads}")
+    let suspension = format!(",suspend={suspend},suspend-reads={reads}");
+    // Dies with shared planes need some; a register is refused beside a suspension.
+    let planes = ["", "single", "multi", "multi-same-block"][random.below(4) as usize];
+    let commands = match planes {
+        "" => String::new(),
+        _ if !nand.contains("planes=") => String::new(),
+        planes => format!(",plane-commands={planes}"),
+    };
+    let others = if random.below(3) == 0 { ",cache-program=on" } else { &suspension };
+    format!("{layer_term}{pace}{ahead}/{nand}{commands}{others}")
 }
 
 /// The same with cells of several bits, mostly with a cache in SLC mode.

@@ -126,11 +126,16 @@ fn percentiles(latencies: &mut [u64]) -> [f64; 3] {
     })
 }
 
+/// The programs and erases that reads have suspended.
+fn suspensions<L: Translation<Timing: Telling>>(run: &Loop<L>) -> u64 {
+    let events = run.drive.flash().timing_events;
+    events.iter().find(|(name, _)| *name == "suspensions").map_or(0, |(_, count)| *count)
+}
+
 fn measured<L: Translation<Timing: Telling>>(drive: L) -> Tails {
     let mut run = Loop::new(drive);
     run.fill();
-    let (begin, programmed, suspended) =
-        (run.now, run.drive.programmed().total(), run.drive.flash().suspensions.unwrap_or(0));
+    let (begin, programmed, suspended) = (run.now, run.drive.programmed().total(), suspensions(&run));
     let pages = run.drive.exported_pages() as usize;
     run.run(pages);
     let writes = run.writes.len() as f64;
@@ -139,7 +144,7 @@ fn measured<L: Translation<Timing: Telling>>(drive: L) -> Tails {
         write: percentiles(&mut run.writes),
         writes_per_second: writes / (run.now.since_ns(begin) as f64 / 1e9),
         amplification: (run.drive.programmed().total() - programmed) as f64 / writes,
-        suspensions: run.drive.flash().suspensions.unwrap_or(0) - suspended,
+        suspensions: suspensions(&run) - suspended,
     }
 }
 
@@ -147,7 +152,7 @@ fn measured<L: Translation<Timing: Telling>>(drive: L) -> Tails {
 fn queued<L: FlashLayer + Clone>(path: &Path, versions: bool) -> (L, Nand<Scheduled>) {
     let drive = path.drive().unwrap();
     let timing = Scheduled::new(drive.nand.geometry, drive.nand.latencies.unwrap(), None);
-    let timing = timing.with_suspension(drive.nand.suspension);
+    let timing = timing.with_commands(drive.nand.commands).with_suspension(drive.nand.suspension);
     let flash = Nand::new(drive.nand.geometry, drive.nand.endurance, versions, timing);
     (drive.layer::<L>().unwrap().clone(), flash)
 }
@@ -295,8 +300,8 @@ impl Timing for Plugged {
         self.operate().erase(block, at)
     }
 
-    fn suspensions(&self) -> Option<u64> {
-        self.timing.suspensions()
+    fn events(&self) -> Vec<(&'static str, u64)> {
+        self.timing.events()
     }
 }
 
@@ -373,7 +378,7 @@ fn survives_cuts<L: FlashLayer + Clone>(text: &str) {
         let flash = run.drive.flash();
         assert_eq!(&flash.counts.programmed, run.drive.sent(), "the flash programmed what the layer sent");
     }
-    let suspensions = run.drive.flash().suspensions.unwrap();
+    let suspensions = suspensions(&run);
     println!("{text}: {suspensions} suspensions");
     assert!(suspensions > 200, "{text}: {suspensions} suspensions");
 }

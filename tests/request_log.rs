@@ -152,6 +152,16 @@ fn every_nanosecond_of_a_request_on_a_drive_has_a_part() {
         ("fast/nand:size=64M,pages-per-block=64", "collection_ns"),
         ("superblock:cache=100/nand:size=64M,pages-per-block=64", "mapping_ns"),
         ("page/nand:size=64M,pages-per-block=64,channels=1,dies=8", "channel_wait_ns"),
+        ("page/nand:size=64M,pages-per-block=64,planes=4,plane-commands=multi", "die_wait_ns"),
+        (
+            "page:buffer=1M/nand:size=64M,pages-per-block=64,channels=2,planes=2,plane-commands=multi,suspend=both",
+            "buffer_ns",
+        ),
+        (
+            "page:buffer=1M,pace=2/nand:size=64M,pages-per-block=64,planes=2,plane-commands=multi,cache-program=on",
+            "collection_ns",
+        ),
+        ("page/nand:size=64M,pages-per-block=64,cells=tlc,cache-program=on", "collection_ns"),
     ] {
         let logged = blocks(path, MIXED, FileShape::default());
         logged.check_rows();

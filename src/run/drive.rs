@@ -112,7 +112,9 @@ impl<L: FlashLayer> AnyLayer for L {
             None => boxed(self, new.with(Untimed), opening, offered),
             Some(latencies) => {
                 let log = opening.wait_log.map(|log| log.with_buffer(self.buffer().is_some()));
-                let timing = Reserving::new(flash.geometry, latencies, log.as_ref()).with_cells(flash.cells.as_ref());
+                let timing = Reserving::new(flash.geometry, latencies, log.as_ref())
+                    .with_commands(&flash.geometry, flash.commands)
+                    .with_cells(flash.cells.as_ref());
                 boxed(self, new.with(timing), opening, offered)
             }
         }
@@ -130,6 +132,7 @@ impl<L: FlashLayer> AnyLayer for L {
             }
             (Some(latencies), buffer) => {
                 let timing = Scheduled::new(flash.geometry, latencies, log.as_ref())
+                    .with_commands(flash.commands)
                     .with_suspension(flash.suspension)
                     .with_cells(flash.cells.as_ref());
                 let layer = self.on(new.with(timing), seed);
@@ -270,13 +273,14 @@ impl DeviceSettings for DriveSettings {
         self.memory_bytes_of(false) + self.exported_bytes() / BLOCK_BYTES * holds.width() as u64
     }
 
-    /// Flash whose reads suspend programs cannot say when a program ends, as a block device must at once.
+    /// Flash on which a later operation delays or joins an earlier one cannot say when that ends, as a block device must at
+    /// once.
     fn open(&self, _: Vec<Medium>, opening: &OpenOptions) -> Result<Medium, StationError> {
-        if self.nand.suspension.is_some() {
-            let reason =
-                "suspend needs a block workload that runs on the translation layer alone: here each request is \
-                          answered at once, before a later read could suspend it; remove suspend"
-                    .to_string();
+        if let Some(name) = self.nand.needs_queues() {
+            let reason = format!(
+                "{name} needs a block workload that runs on the translation layer alone: here each request is answered at once, \
+                 before a later one is known; remove {name}"
+            );
             return Err(DeviceError::Station { station: nand::KIND.name, reason }.into());
         }
         let offered = Offered { blocks: self.exported_bytes() / BLOCK_BYTES, medium: None };

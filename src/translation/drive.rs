@@ -283,8 +283,18 @@ impl<T: Translation + Send> Abilities for Drive<T> {
 
 /// The account of a layer that is the whole path, with its flash, in pages, since they were new.
 pub fn account_in_pages<T: Translation>(layer: &T) -> Account {
-    let Flash { geometry, counts, erase_counts, endurance, programmed_pages, suspensions, modes, errors, worn, energy } =
-        layer.flash();
+    let Flash {
+        geometry,
+        counts,
+        erase_counts,
+        endurance,
+        programmed_pages,
+        timing_events,
+        modes,
+        errors,
+        worn,
+        energy,
+    } = layer.flash();
     let page_bytes = u64::from(geometry.page_bytes);
     let for_host: Tally = layer.sent().entries().filter(|(label, _)| label.cause == Cause::HostWrite).collect();
     let buffer = layer.buffer().map(|BufferCounts { received, joined, dropped, held }| {
@@ -305,8 +315,7 @@ pub fn account_in_pages<T: Translation>(layer: &T) -> Account {
         received: layer.sent().clone(),
         sent: counts.programmed.clone(),
         read_blocks: counts.read.total(),
-        events: suspensions
-            .map(|count| ("suspensions", count))
+        events: timing_events
             .into_iter()
             .chain(errors.iter().flat_map(error_events))
             .chain(errors.map(|_| ("scrub_reads", counts.read.of_cause(Cause::Scrub))))

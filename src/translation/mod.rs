@@ -275,8 +275,8 @@ pub struct Flash<'a> {
     pub endurance: u32,
     /// The number of programmed pages of each block.
     pub programmed_pages: &'a [u32],
-    /// The programs and erases that reads have suspended; `None` if none can be.
-    pub suspensions: Option<u64>,
+    /// The counts of the timing model, by the names of results.
+    pub timing_events: Vec<(&'static str, u64)>,
     /// The modes of blocks, if cells have several bits.
     pub modes: Option<ModesView<'a>>,
     /// The counts of errors; `None` without errors.
@@ -296,7 +296,7 @@ impl<'a> Flash<'a> {
             erase_counts: nand.erase_counts(),
             endurance: nand.endurance(),
             programmed_pages: nand.programmed_pages(),
-            suspensions: nand.suspensions(),
+            timing_events: nand.timing_events(),
             modes: nand.modes(),
             errors: nand.error_counts(),
             worn: nand.worn(),

@@ -14,6 +14,7 @@
 
 mod calendar;
 mod cells;
+mod die_commands;
 mod energy;
 pub mod errors;
 mod geometry;
@@ -29,6 +30,7 @@ mod timing;
 mod word_lines;
 
 pub use cells::{Cells, PageKind, PageTimes, WordLinePrograms, cell_name};
+pub use die_commands::{DieCommands, PlaneCommands};
 pub use energy::EnergySettings;
 pub use geometry::{EraseBlock, Geometry, LogicalPage, PhysicalPage};
 pub use modes::ModesView;
@@ -450,9 +452,9 @@ impl<T: Timing> Nand<T> {
         self.operations.timing()
     }
 
-    /// The programs and erases that reads have suspended; `None` if none can be.
-    pub fn suspensions(&self) -> Option<u64> {
-        self.operations.suspensions()
+    /// The counts of the timing model, by the names of results: suspensions, and operations that joined a command.
+    pub fn timing_events(&self) -> Vec<(&'static str, u64)> {
+        self.operations.events()
     }
 
     /// The geometry.

@@ -106,8 +106,8 @@ impl<T: Timing> Operations<T> {
         self.timing.read_kind(block, units, kind, purpose, at)
     }
 
-    pub fn suspensions(&self) -> Option<u64> {
-        self.timing.suspensions()
+    pub fn events(&self) -> Vec<(&'static str, u64)> {
+        self.timing.events()
     }
 
     /// A page of a block, the last of those programmed there, is in the controller at `at`. If its page of flash is

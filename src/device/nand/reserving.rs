@@ -5,6 +5,7 @@
 
 use super::calendar::Calendar;
 use super::cells::{Cells, KindTimes, PageKind, PageTimes};
+use super::die_commands::DieCommands;
 use super::geometry::{EraseBlock, Geometry};
 use super::timing::{Latencies, Place, Places, Timing};
 use crate::device::wait_log::{Purpose, WaitLog, Waits};
@@ -28,7 +29,7 @@ pub struct Reserving {
 impl Reserving {
     /// All planes and channels idle; records the waits of operations in `log`, if there is one.
     pub fn new(geometry: Geometry, latencies: Latencies, log: Option<&WaitLog>) -> Reserving {
-        let places = Places::new(&geometry);
+        let places = Places::new(&geometry, geometry.units());
         Reserving {
             latencies,
             times: latencies.of_kinds(),
@@ -39,6 +40,17 @@ impl Reserving {
             places,
             log: log.cloned(),
         }
+    }
+
+    /// The same model of a drive whose dies take these commands.
+    ///
+    /// # Panics
+    ///
+    /// If later operations join a command or wait in a register: [`NandSettings::needs_queues`](super::NandSettings::needs_queues)
+    /// says so.
+    pub fn with_commands(self, geometry: &Geometry, commands: DieCommands) -> Reserving {
+        assert_eq!(commands.needs_later(), None, "the end of an operation is known when it is issued");
+        Reserving { places: Places::new(geometry, commands.lanes(geometry)), ..self }
     }
 
     /// The same model of flash with these cells, if they are known.

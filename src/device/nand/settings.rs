@@ -1,6 +1,7 @@
 //! The options of `nand`.
 
 use super::cells::{CELLS, Cells, PROGRAM_PASSES, SLC_ENDURANCE, SLC_PROGRAM, SLC_READ};
+use super::die_commands::{CACHE_PROGRAM, DieCommands, PLANE_COMMANDS};
 use super::energy::{ENERGY, ERASE_POWER, EnergySettings, IDLE_POWER, PROGRAM_POWER, READ_POWER, TRANSFER_POWER};
 use super::errors::{
     ECC, ERASE_FAILURES, ERRORS, ErrorSettings, PROGRAM_FAILURES, RBER, RBER_WEAR, READ_DISTURB, REFRESH, RETENTION,
@@ -85,6 +86,8 @@ pub static KIND: Kind = Kind {
         SLC_READ,
         SLC_PROGRAM,
         SLC_ENDURANCE,
+        PLANE_COMMANDS,
+        CACHE_PROGRAM,
         SUSPEND,
         SUSPEND_TIME,
         SUSPEND_READS,
@@ -137,6 +140,8 @@ pub struct NandSettings {
     pub latencies: Option<Latencies>,
     /// The cells; `None` if pages are alike.
     pub cells: Option<Cells>,
+    /// The commands that a die takes.
+    pub commands: DieCommands,
     /// The rules of reads that go first; `None` if planes work in order.
     pub suspension: Option<Suspension>,
     /// The maximum number of erases of a block.
@@ -223,6 +228,7 @@ impl NandSettings {
             geometry,
             latencies,
             cells,
+            commands: DieCommands::read(&settings)?,
             suspension: Suspension::read(&settings)?,
             endurance: count("endurance"),
             errors: ErrorSettings::read(&settings)?,
@@ -231,15 +237,24 @@ impl NandSettings {
         })
     }
 
-    /// The same below a station that must know the end of a request before it makes the next one: its timing model cannot
-    /// let a later read delay an earlier program. `term` is the one that was read.
+    /// The option that asks for a timing model with queues, in which an operation that is issued later may delay or join an
+    /// earlier one; none if the end of an operation can be told when it is issued.
+    pub fn needs_queues(&self) -> Option<&'static str> {
+        self.suspension.map(|_| "suspend").or(self.commands.needs_later())
+    }
+
+    /// The same below a station that must know the end of a request before it makes the next one. `term` is the one that was
+    /// read.
     pub fn below(self, above: &str, term: &Term) -> Result<NandSettings, ExpressionError> {
-        if self.suspension.is_some() {
+        if let Some(name) = self.needs_queues() {
             let settings = term.settle(&KIND)?;
-            let message =
-                format!("{above} asks for the end of each request at once, before a later read could suspend it");
-            let help = "remove suspend, or run a block workload on the translation layer alone".to_string();
-            return Err(settings.error("suspend", message, help));
+            let what = match name {
+                "suspend" => "before a later read could suspend it",
+                _ => "before a later one could share the die with it",
+            };
+            let message = format!("{above} asks for the end of each request at once, {what}");
+            let help = format!("remove {name}, or run a block workload on the translation layer alone");
+            return Err(settings.error(name, message, help));
         }
         Ok(self)
     }

@@ -11,7 +11,8 @@
 //! The times of reads and programs are those of the kind of the page ([`PageKind`]); a word line is transferred page by page
 //! and then programmed.
 //!
-//! Planes are independent of each other, as with multi-plane commands at best. The programs and erases of an erase block
+//! Planes are independent of each other, or share their die ([`DieCommands`](super::DieCommands)): it then does one command at a
+//! time, which may be one for several planes, and is meant where this text says plane. The programs and erases of an erase block
 //! keep the order in which they are issued; reads take no part in it, as what they would miss is still in the controller.
 //! With [`Scheduled`](super::Scheduled) reads of requests may go first and suspend programs and erases
 //! ([`Suspension`](super::Suspension)).
@@ -116,9 +117,9 @@ pub trait Timing {
         Time::ZERO
     }
 
-    /// The number of programs and erases that reads have suspended; `None` if none can be.
-    fn suspensions(&self) -> Option<u64> {
-        None
+    /// Its counts beside those of operations, by the names of results.
+    fn events(&self) -> Vec<(&'static str, u64)> {
+        Vec::new()
     }
 }
 
@@ -195,11 +196,11 @@ impl Latencies {
     }
 }
 
-/// The plane and the channel of each erase block. Two divisions an operation cost more than this table.
+/// The lane and the channel of each erase block. Two divisions an operation cost more than this table.
 #[derive(Debug, Clone)]
 pub(super) struct Places(Vec<Place>);
 
-/// The plane and the channel of an erase block.
+/// The plane of an erase block, or its die if planes do not work independently, and its channel.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place {
     pub plane: u32,
@@ -207,9 +208,10 @@ pub(super) struct Place {
 }
 
 impl Places {
-    pub fn new(geometry: &super::Geometry) -> Places {
+    /// The places of blocks on so many lanes: all planes, or all dies.
+    pub fn new(geometry: &super::Geometry, lanes: u32) -> Places {
         let place = |block| {
-            let plane = geometry.unit_of(EraseBlock(block));
+            let plane = geometry.unit_of(EraseBlock(block)) % lanes;
             Place { plane, channel: geometry.channel_of(plane) }
         };
         // Zones have planes, and no blocks: a plane's number is that of its first block.

@@ -138,6 +138,10 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
         let mut short = self.missing_pages();
         while short > 0 && self.allowed_copies() >= step && self.start_victim(at) {
             self.make_step(at)?;
+            // The open blocks of a drive that is read-only are closed: it has no level.
+            if self.is_read_only() {
+                return Ok(());
+            }
             short = self.missing_pages();
         }
         // A host write takes a page.

@@ -185,8 +185,8 @@ impl Flash {
         let planes = channels * dies * planes_of_die;
         if planes_of_die > 1 {
             notes.push(format!(
-                "Plane_No_Per_Die={planes_of_die}: MQSim uses the planes of a die together only in a command for one page number, \
-                 here they work independently"
+                "Plane_No_Per_Die={planes_of_die}: planes work independently here, and in MQSim only in a command for one page number; \
+                 without cache:.../ add plane-commands=multi behind nand:"
             ));
         }
         let bits = parameters.word("Flash_Technology", &[("SLC", 1), ("MLC", 2), ("TLC", 3)])?;

@@ -14,6 +14,8 @@ pub(super) enum Event {
     Plane(u32),
     /// A channel is free.
     Channel(u32),
+    /// A register of a plane is free.
+    Register(u32),
     /// The instant that an operation waits for has come.
     Operation(u32),
 }

@@ -11,29 +11,36 @@
 //! | file | role |
 //! |---|---|
 //! | `mod.rs` | the model: planes and channels |
+//! | `commands` | commands for several planes of a die |
 //! | `events` | what happens next |
 //! | `graph` | the operations that are under way, and who waits for them |
 //! | `reads_first` | reads that go before other operations, and interrupt them |
+//! | `registers` | pages that are transferred while their die programs |
 //! | `ring` | a queue whose push is inlined |
 //! | `waits` | records what operations waited for |
 
+mod commands;
 mod events;
 mod graph;
 mod reads_first;
+mod registers;
 mod ring;
 mod waits;
 
 pub use graph::Moment;
 
 use super::cells::{Cells, KindTimes, PageKind};
+use super::die_commands::{DieCommands, PlaneCommands};
 use super::geometry::{EraseBlock, Geometry};
 use super::suspension::Suspension;
 use super::timing::{Latencies, Places, Telling, Timing};
 use crate::device::wait_log::{Purpose, WaitLog};
 use crate::time::Time;
+use commands::Commands;
 use events::{After, Event, Events};
 use graph::{Graph, Kind, NONE, Waiter};
 use reads_first::ReadsFirst;
+use registers::Register;
 use ring::Ring;
 use std::collections::VecDeque;
 use waits::RecordedWaits;
@@ -68,6 +75,23 @@ struct Plane {
     channel: u32,
 }
 
+impl Plane {
+    /// So many, all idle: the planes of a drive, or its dies.
+    fn all(geometry: &Geometry, lanes: u32) -> Vec<Plane> {
+        let plane = |number| Plane {
+            stage: Stage::Idle,
+            current: NONE,
+            until: Time::ZERO,
+            queue: Ring::new(),
+            joined_at: Time::ZERO,
+            joined_then: 0,
+            last_joined: 0,
+            channel: geometry.channel_of(number),
+        };
+        (0..lanes).map(plane).collect()
+    }
+}
+
 #[derive(Debug, Clone)]
 struct Channel {
     /// The end of its transfer.
@@ -89,12 +113,14 @@ impl Channel {
 /// The model with queues.
 #[derive(Debug, Clone)]
 pub struct Scheduled {
+    geometry: Geometry,
     latencies: Latencies,
     /// The times of reads and programs, by kind of page.
     times: KindTimes,
     /// The units of a page of flash.
     units: u8,
     places: Places,
+    /// The planes or, if these do not work independently, the dies.
     planes: Vec<Plane>,
     channels: Vec<Channel>,
     /// True if each plane has its channel for itself: it never waits for it, so that a read is one event.
@@ -111,28 +137,24 @@ pub struct Scheduled {
     idle_planes: Vec<u32>,
     idle_channels: Vec<u32>,
     reads_first: Option<Box<ReadsFirst>>,
+    commands: Option<Box<Commands>>,
+    /// The operations that joined that under way, by die; empty without commands for several planes.
+    joined: Vec<Vec<u32>>,
+    /// The register of each die for the next page; none without cache programs.
+    registers: Option<Box<[Register]>>,
     waits: Option<RecordedWaits>,
 }
 
 impl Scheduled {
     /// All planes and channels idle; records the waits of operations in `log`, if there is one.
     pub fn new(geometry: Geometry, latencies: Latencies, log: Option<&WaitLog>) -> Scheduled {
-        let places = Places::new(&geometry);
-        let plane = |unit| Plane {
-            stage: Stage::Idle,
-            current: NONE,
-            until: Time::ZERO,
-            queue: Ring::new(),
-            joined_at: Time::ZERO,
-            joined_then: 0,
-            last_joined: 0,
-            channel: geometry.channel_of(unit),
-        };
+        let places = Places::new(&geometry, geometry.units());
         Scheduled {
+            geometry,
             latencies,
             times: latencies.of_kinds(),
             units: geometry.pages_per_program as u8,
-            planes: (0..geometry.units()).map(plane).collect(),
+            planes: Plane::all(&geometry, geometry.units()),
             channels: vec![
                 Channel { until: Time::ZERO, is_awaited: false, queue: Ring::new() };
                 geometry.channels as usize
@@ -147,7 +169,27 @@ impl Scheduled {
             idle_planes: Vec::new(),
             idle_channels: Vec::new(),
             reads_first: None,
+            commands: None,
+            joined: Vec::new(),
+            registers: None,
             waits: log.map(|log| RecordedWaits::new(&geometry, latencies, log)),
+        }
+    }
+
+    /// The same model of a drive whose dies take these commands.
+    pub fn with_commands(self, commands: DieCommands) -> Scheduled {
+        let lanes = commands.lanes(&self.geometry);
+        let places = Places::new(&self.geometry, lanes);
+        let joins = matches!(commands.planes, PlaneCommands::Multi | PlaneCommands::SameBlock);
+        let needs_same_block = commands.planes == PlaneCommands::SameBlock;
+        Scheduled {
+            planes: Plane::all(&self.geometry, lanes),
+            have_own_channels: lanes == self.geometry.channels,
+            commands: joins.then(|| Box::new(Commands::new(&self.geometry, places.blocks(), needs_same_block))),
+            joined: vec![Vec::new(); if joins { lanes as usize } else { 0 }],
+            registers: commands.cache_program.then(|| (0..lanes).map(|_| Register::new()).collect()),
+            places,
+            ..self
         }
     }
 
@@ -186,6 +228,7 @@ impl Scheduled {
             match event {
                 Event::Plane(plane) => self.end_stage(plane),
                 Event::Channel(channel) => self.free(channel),
+                Event::Register(plane) => self.idle_planes.push(plane),
                 Event::Operation(node) => {
                     if self.graph.has_come(node, at) {
                         self.can_begin(node);
@@ -211,10 +254,13 @@ impl Scheduled {
             Stage::Ending => {
                 plane.stage = Stage::Idle;
                 let (node, channel) = (std::mem::replace(&mut plane.current, NONE), plane.channel);
+                let kind = self.graph.node(node).kind;
+                if !self.joined.is_empty() && matches!(kind, Kind::Program | Kind::Erase) {
+                    self.end_joined(number);
+                }
                 if let Some(waits) = &mut self.waits {
                     waits.end(number, self.graph.node(node), self.now);
                 }
-                let kind = self.graph.node(node).kind;
                 if matches!(kind, Kind::Read | Kind::Copy) {
                     self.free(channel);
                 }
@@ -228,6 +274,9 @@ impl Scheduled {
                 } else {
                     self.complete(node)
                 }
+                if self.registers.is_some() {
+                    self.take_loaded(number);
+                }
                 // The last in the list begins first. A plane whose next operation is a read needs no channel now, so that the
                 // plane that programs this copy asks alone.
                 self.idle_planes.push(number);
@@ -237,6 +286,27 @@ impl Scheduled {
             }
             Stage::Idle | Stage::Ready => unreachable!("plane {number} expects no event while {:?}", plane.stage),
         }
+    }
+
+    /// The operations that joined that of a die are done.
+    #[inline(never)]
+    fn end_joined(&mut self, number: u32) {
+        let mut joined = std::mem::take(&mut self.joined[number as usize]);
+        for node in joined.drain(..) {
+            if let Some(waits) = &mut self.waits {
+                waits.end_joined(number, self.graph.node(node), self.now);
+            }
+            self.complete(node);
+        }
+        self.joined[number as usize] = joined;
+    }
+
+    /// Takes the operations that join the one that a die begins.
+    #[inline(never)]
+    fn join_command(&mut self, number: u32) {
+        let Some(commands) = &mut self.commands else { return };
+        let Plane { current, queue, .. } = &mut self.planes[number as usize];
+        commands.join(*current, queue, &self.graph, None, &mut self.joined[number as usize]);
     }
 
     /// The transfer of a channel has ended.
@@ -277,16 +347,25 @@ impl Scheduled {
     #[inline(never)]
     fn wait_for_channel(&mut self, number: u32) {
         let plane = &mut self.planes[number as usize];
-        let channel = plane.channel;
         plane.stage = Stage::Ready;
-        let issued = self.graph.node(plane.current).number;
+        let node = plane.current;
+        self.queue_for_channel(number, node);
+    }
+
+    /// An operation of a plane waits for the channel.
+    fn queue_for_channel(&mut self, number: u32, node: u32) {
+        let channel = self.planes[number as usize].channel;
+        let issued = self.graph.node(node).number;
         let Channel { until, is_awaited, queue } = &mut self.channels[channel as usize];
-        let (planes, graph, now) = (&self.planes, &self.graph, self.now);
+        let (planes, registers, graph, now) = (&self.planes, &self.registers, &self.graph, self.now);
         match queue.back() {
             Some((since, _)) if since == now => {
-                let is_later = |&(since, other): &(Time, u32)| {
-                    since == now && graph.node(planes[other as usize].current).number > issued
+                let asking = |plane: u32| match registers {
+                    Some(registers) if registers[plane as usize].waits() => registers[plane as usize].node,
+                    _ => planes[plane as usize].current,
                 };
+                let is_later =
+                    |&(since, other): &(Time, u32)| since == now && graph.node(asking(other)).number > issued;
                 let later = queue.iter().rev().take_while(is_later).count();
                 queue.insert(queue.len() - later, (now, number));
             }
@@ -383,7 +462,7 @@ impl Scheduled {
             plane.queue.insert(plane.queue.len() - later, node);
         }
         plane.joined_then += 1;
-        if plane.stage == Stage::Idle {
+        if plane.stage == Stage::Idle || self.registers.is_some() {
             self.idle_planes.push(number);
         }
     }
@@ -413,6 +492,9 @@ impl Scheduled {
         } else if plane.stage == Stage::Idle {
             plane.queue.pop_front()
         } else {
+            if self.registers.is_some() {
+                self.load_next(number);
+            }
             None
         };
         let Some(node) = next else { return };
@@ -436,7 +518,11 @@ impl Scheduled {
             }
             Kind::Program => self.ask_for_channel(number),
             Kind::Erase => {
+                if self.commands.is_some() {
+                    self.join_command(number);
+                }
                 let until = self.now + self.latencies.erase_ns;
+                let plane = &mut self.planes[number as usize];
                 (plane.stage, plane.until) = (Stage::Ending, until);
                 self.expect(After::Erase, until, Event::Plane(number));
             }
@@ -469,6 +555,7 @@ impl Scheduled {
         let channel = &mut self.channels[number as usize];
         if channel.until <= self.now
             && let Some((since, plane)) = channel.queue.pop_front()
+            && !self.load((plane, number), since)
         {
             self.transfer((plane, number), since);
         }
@@ -484,27 +571,42 @@ impl Scheduled {
     #[inline(always)]
     fn transfer_at(&mut self, (plane, number): (u32, u32), (since, begin): (Time, Time)) {
         let node = self.planes[plane as usize].current;
-        let until = begin + self.transfer_ns(node);
+        let is_program = self.graph.node(node).kind == Kind::Program;
+        let mut transfer_ns = self.transfer_ns(node);
+        if self.commands.is_some() && is_program {
+            self.join_command(plane);
+            transfer_ns *= 1 + self.joined[plane as usize].len() as u64;
+        }
+        let until = begin + transfer_ns;
         debug_assert!(self.channels[number as usize].until <= begin, "channel {number} has one transfer at a time");
         self.planes[plane as usize].stage = Stage::Ending;
         if let Some(waits) = &mut self.waits {
             waits.transfer((plane, number), self.graph.node(node), (since, begin, until));
         }
-        self.channels[number as usize].until = until;
-        let channel = &mut self.channels[number as usize];
-        if self.graph.node(node).kind == Kind::Program {
-            let is_awaited = !channel.queue.is_empty();
-            channel.is_awaited = is_awaited;
+        if is_program {
             let done = until + self.program_ns(node);
             self.planes[plane as usize].until = done;
             self.expect(After::Program, done, Event::Plane(plane));
-            if is_awaited {
-                self.expect(After::Wait, until, Event::Channel(number));
+            self.hold_channel(number, until);
+            if self.registers.is_some() {
+                self.expect(After::Wait, until, Event::Register(plane));
             }
         } else {
             // The end of a read is that of its transfer.
-            channel.is_awaited = true;
+            let channel = &mut self.channels[number as usize];
+            (channel.until, channel.is_awaited) = (until, true);
             self.expect(After::Transfer, until, Event::Plane(plane));
+        }
+    }
+
+    /// A channel transfers until then. Nobody is told of the end unless a plane waits for it.
+    #[inline(always)]
+    fn hold_channel(&mut self, number: u32, until: Time) {
+        let channel = &mut self.channels[number as usize];
+        channel.until = until;
+        channel.is_awaited = !channel.queue.is_empty();
+        if channel.is_awaited {
+            self.expect(After::Wait, until, Event::Channel(number));
         }
     }
 
@@ -540,6 +642,9 @@ impl Scheduled {
         at: Moment,
     ) -> u32 {
         let node = self.graph.add((kind, shape), plane, block, purpose);
+        if let Some(commands) = &mut self.commands {
+            commands.issue(node, kind, block);
+        }
         if let Some(waits) = &self.waits {
             self.graph.set_asker(node, waits.asker());
         }
@@ -561,7 +666,10 @@ impl Scheduled {
                 None => self.enter(node),
                 Some(_) => self.can_begin(node),
             }
-            self.begin_all();
+            // The operations that are issued next may join it.
+            if self.commands.is_none() {
+                self.begin_all();
+            }
         }
     }
 }
@@ -573,6 +681,9 @@ impl Timing for Scheduled {
 
     /// All that happens up to `at` has happened afterwards.
     fn instant(&mut self, at: Time) -> Moment {
+        if at > self.now {
+            self.begin_all();
+        }
         self.run(at);
         self.now = self.now.max(at);
         Moment::At(at)
@@ -586,7 +697,10 @@ impl Timing for Scheduled {
         loop {
             match self.graph.current(moment, self.now) {
                 Moment::At(at) => return (at <= until).then_some(at),
-                Moment::When(_) => self.step(self.events.next().filter(|at| *at <= until)?),
+                Moment::When(_) => {
+                    self.begin_all();
+                    self.step(self.events.next().filter(|at| *at <= until)?);
+                }
             }
         }
     }
@@ -645,8 +759,10 @@ impl Timing for Scheduled {
         self.now
     }
 
-    fn suspensions(&self) -> Option<u64> {
-        self.reads_first.as_ref().map(|first| first.suspensions())
+    fn events(&self) -> Vec<(&'static str, u64)> {
+        let suspensions = self.reads_first.as_ref().map(|first| ("suspensions", first.suspensions()));
+        let joined = self.commands.as_ref().map(|commands| ("joined_operations", commands.joined()));
+        suspensions.into_iter().chain(joined).collect()
     }
 }
 
@@ -672,6 +788,7 @@ impl Telling for Scheduled {
                 self.done.pop_front();
                 return Some((number, at));
             }
+            self.begin_all();
             self.step(self.events.next().filter(|at| *at <= until)?);
         }
     }

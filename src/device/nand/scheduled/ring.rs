@@ -38,6 +38,11 @@ impl<T: Copy> Ring<T> {
         if self.len == 0 { None } else { Some(self.items[self.head]) }
     }
 
+    /// The item of an index, if the queue is so long.
+    pub fn get(&self, index: usize) -> Option<T> {
+        (index < self.len).then(|| self.items[self.place(index)])
+    }
+
     #[inline(always)]
     pub fn back(&self) -> Option<T> {
         if self.len == 0 { None } else { Some(self.items[self.place(self.len - 1)]) }

@@ -20,12 +20,20 @@ pub(super) struct RecordedWaits {
     current: Vec<UnderWay>,
     /// The suspended operation of each plane.
     suspended: Vec<UnderWay>,
+    /// The program whose page the register of each plane takes.
+    loading: Vec<UnderWay>,
 }
 
 /// The operation of a plane, so far.
 #[derive(Debug, Clone, Copy, Default)]
 struct UnderWay {
     waits: Waits,
+    /// When it began, and when it got the channel `channel`, both at most `loaded`.
+    began: Time,
+    granted: Time,
+    channel: u32,
+    /// True if it was loaded while its plane programmed another page.
+    is_loaded: bool,
     /// The end of its transfer.
     loaded: Time,
     /// The time of its transfer.
@@ -43,6 +51,7 @@ impl RecordedWaits {
             channels: vec![Holds::default(); geometry.channels as usize],
             current: vec![UnderWay::default(); planes],
             suspended: vec![UnderWay::default(); planes],
+            loading: vec![UnderWay::default(); planes],
         }
     }
 
@@ -60,16 +69,36 @@ impl RecordedWaits {
     #[inline(never)]
     pub fn begin(&mut self, plane: u32, node: &Node, now: Time) {
         let waits = self.planes[plane as usize].wait(node.asked, now, |waits| &mut waits.die_ns);
-        self.current[plane as usize] = UnderWay { waits, ..UnderWay::default() };
+        self.current[plane as usize] = UnderWay { waits, began: now, granted: now, ..UnderWay::default() };
     }
 
     /// A plane that needs its channel since the first instant gets it at the second, until the third.
     #[inline(never)]
     pub fn transfer(&mut self, (plane, channel): (u32, u32), node: &Node, (since, now, until): (Time, Time, Time)) {
-        let (channel, current) = (&mut self.channels[channel as usize], &mut self.current[plane as usize]);
+        let current = &mut self.current[plane as usize];
+        (current.granted, current.channel) = (now, channel);
+        let channel = &mut self.channels[channel as usize];
         current.waits.add(channel.wait(since, now, |waits| &mut waits.channel_ns));
         (current.loaded, current.transfer_ns) = (until, until.since_ns(now));
         channel.hold(until, node.purpose, self.log.oldest());
+    }
+
+    /// The register of a plane takes a program from now on.
+    pub fn begin_load(&mut self, plane: u32, now: Time) {
+        self.loading[plane as usize] = UnderWay { began: now, is_loaded: true, ..UnderWay::default() };
+    }
+
+    /// [`RecordedWaits::transfer`] to the register of a plane.
+    pub fn transfer_load(&mut self, places: (u32, u32), node: &Node, times: (Time, Time, Time)) {
+        let plane = places.0 as usize;
+        std::mem::swap(&mut self.current[plane], &mut self.loading[plane]);
+        self.transfer(places, node, times);
+        std::mem::swap(&mut self.current[plane], &mut self.loading[plane]);
+    }
+
+    /// A plane goes on with the program in its register.
+    pub fn take_loaded(&mut self, plane: u32) {
+        self.current[plane as usize] = std::mem::take(&mut self.loading[plane as usize]);
     }
 
     /// A plane has suspended its operation, which it has held up to now.
@@ -90,7 +119,12 @@ impl RecordedWaits {
     #[inline(never)]
     pub fn end(&mut self, plane: u32, node: &Node, now: Time) {
         let (erase_ns, times) = (self.latencies.erase_ns, self.times[node.page_kind().index()]);
-        let UnderWay { waits, loaded, transfer_ns } = std::mem::take(&mut self.current[plane as usize]);
+        let under_way = std::mem::take(&mut self.current[plane as usize]);
+        if under_way.is_loaded {
+            self.record_late(plane, under_way, node, now);
+            return self.planes[plane as usize].hold(now, node.purpose, self.log.oldest());
+        }
+        let UnderWay { waits, loaded, transfer_ns, .. } = under_way;
         let purpose = node.purpose;
         let serviced = |service_ns| Waits { service_ns, ..waits };
         let record = |times, waits| self.log.record_of(node.asker, purpose, times, waits);
@@ -111,5 +145,35 @@ impl RecordedWaits {
             Kind::Sum => unreachable!("a sum needs no plane"),
         }
         self.planes[plane as usize].hold(now, purpose, self.log.oldest());
+    }
+
+    /// The operation of a plane ends, and with it one that joined it; [`RecordedWaits::end`] follows.
+    #[inline(never)]
+    pub fn end_joined(&mut self, plane: u32, node: &Node, now: Time) {
+        self.record_late(plane, self.current[plane as usize], node, now);
+    }
+
+    /// Records a program or an erase whose waits were not looked at when it began: its plane was busy then with what is known
+    /// now, or it came later than the one that it joined.
+    fn record_late(&self, plane: u32, under_way: UnderWay, node: &Node, now: Time) {
+        let UnderWay { began, granted, channel, loaded, transfer_ns, .. } = under_way;
+        let of_plane = |from, until| self.planes[plane as usize].wait(from, until, |waits| &mut waits.die_ns);
+        let mut waits = of_plane(node.asked, began);
+        if node.kind == Kind::Erase {
+            waits.service_ns += self.latencies.erase_ns;
+            waits.die_ns += now.since_ns(node.asked) - waits.total_ns();
+            return self.log.record_of(node.asker, node.purpose, (node.asked, now), waits);
+        }
+        let program_ns = self.times[node.page_kind().index()].program_ns;
+        let for_channel =
+            self.channels[channel as usize].wait(began.max(node.asked), granted, |waits| &mut waits.channel_ns);
+        waits.add(for_channel);
+        waits.service_ns += transfer_ns;
+        let purpose = self.log.purpose_of_program(node.purpose);
+        self.log.record_of(node.asker, purpose, (node.asked, loaded), waits);
+        let mut waits = of_plane(loaded, Time(now.0 - program_ns));
+        waits.service_ns += program_ns;
+        waits.die_ns += now.since_ns(loaded) - waits.total_ns();
+        self.log.record_of(node.asker, purpose, (loaded, now), waits);
     }
 }

@@ -1,0 +1,135 @@
+//! Dies whose planes share commands, and cache programs, against closed forms of the bandwidth, each with the cause taken away; and
+//! what the place of blocks does to commands for several planes.
+
+use flashpath::expression::parse_term;
+use flashpath::report::RunResult;
+use flashpath::run::{Options, Path, Payload, Replay, open_device, prepare};
+use flashpath::workload::generator::generator;
+
+const TIMES: &str = "read=50us,erase=3ms,transfer=20us";
+
+/// The times of a page that closed forms have, in microseconds.
+const PROGRAM: f64 = 400.0;
+const TRANSFER: f64 = 20.0;
+
+fn result(work: &str, path: &str, options: &Options) -> RunResult {
+    let path = Path::read(path).unwrap();
+    let exported = path.drive().unwrap().exported_bytes();
+    let mut workload = generator(&parse_term(work).unwrap(), exported, options.seed).unwrap();
+    let outcome = prepare(&path, options.seed).unwrap().run(workload.as_mut(), options, &mut |_| true);
+    assert!(outcome.failure.is_none(), "{}: {:?}", path.text, outcome.failure);
+    let result = outcome.result;
+    assert!(result.sums.iter().all(|sum| sum.holds), "{}: {:?}", path.text, result.sums);
+    result
+}
+
+/// The operations that joined another one.
+fn joined(result: &RunResult) -> u64 {
+    result.translation.events.get("joined_operations").copied().unwrap_or(0)
+}
+
+#[test]
+fn each_command_has_the_bandwidth_of_its_closed_form() {
+    for (flash, planes, expected) in [
+        // The planes of a die overlap but for the channel.
+        (",planes=4", 4.0, (PROGRAM + TRANSFER) / 4.0),
+        (",planes=4,plane-commands=single", 1.0, PROGRAM + TRANSFER),
+        // Four transfers, and then one program.
+        (",planes=4,plane-commands=multi", 4.0, TRANSFER + PROGRAM / 4.0),
+        (",planes=4,plane-commands=multi-same-block", 4.0, TRANSFER + PROGRAM / 4.0),
+        (",planes=2,plane-commands=multi", 2.0, TRANSFER + PROGRAM / 2.0),
+        // The next transfer is in the shadow of the program.
+        (",cache-program=on", 1.0, PROGRAM),
+        (",cache-program=on,program=10us", 1.0, TRANSFER),
+        (",planes=4,plane-commands=multi,cache-program=on", 4.0, PROGRAM / 4.0),
+        (",planes=4,plane-commands=multi,cache-program=on,program=40us", 4.0, TRANSFER),
+        (",planes=4,plane-commands=single,cache-program=on", 1.0, PROGRAM + TRANSFER),
+    ] {
+        let program = if flash.contains(",program=") { "" } else { ",program=400us" };
+        let path = format!("page/nand:size=128M,pages-per-block=64,{TIMES}{program}{flash}");
+        let options = Options { replay: Replay::Closed { depth: 64 }, ..Options::default() };
+        let result = result("sequential:writes=0.8x,request=4K", &path, &options);
+        let found = result.seconds_simulated.unwrap() * 1e6 / result.workload.written_blocks as f64;
+        assert!((found / expected - 1.0).abs() < 0.01, "{path}: {found:.2} us a page, {expected:.2} expected");
+        let share = joined(&result) as f64 / result.workload.written_blocks as f64;
+        let of_multi = if flash.contains("multi") { 1.0 - 1.0 / planes } else { 0.0 };
+        assert!((share - of_multi).abs() < 0.01, "{path}: {share:.3} of programs joined another");
+    }
+}
+
+/// The blocks that a layer has open on the planes of a die have one number if it erases and opens them together, as reclaim units.
+/// `page` takes any erased block: after some collection few have one number.
+#[test]
+fn the_place_of_blocks_decides_how_many_programs_join() {
+    let shares = |layer: &str, commands: &str| {
+        let path = format!("{layer}/nand:size=64M,pages-per-block=64,planes=4,{TIMES},plane-commands={commands}");
+        let options = Options { fill: true, replay: Replay::Closed { depth: 64 }, ..Options::default() };
+        let result = result("uniform:writes=3x", &path, &options);
+        joined(&result) as f64 / (result.flash.programmed_pages + result.flash.erased_blocks) as f64
+    };
+    let any = shares("page:op=28%,buffer=1M", "multi");
+    let level = shares("page:op=28%,buffer=1M", "multi-same-block");
+    let units = shares("page:op=28%,buffer=1M,fdp=2", "multi-same-block");
+    assert!(units > 0.7, "{units:.3} of the operations on reclaim units join another");
+    println!("page: {any:.3} of operations join another, {level:.3} if blocks must have one number");
+    assert!(any > 1.5 * level, "{any:.3} and {level:.3}");
+}
+
+/// A block device must answer at once, and options without effect or meaning are refused with what would be right.
+#[test]
+fn what_cannot_be_is_refused_with_what_would_be_right() {
+    for (path, parts) in [
+        ("page/nand:plane-commands=multi", ["a die of one plane", "add planes=2"]),
+        ("page/nand:planes=2,plane-commands=multi,timing=off", ["no plane waits", "timing=off"]),
+        ("page/nand:cache-program=on,timing=off", ["transfer takes none", "timing=off"]),
+        ("page/nand:cache-program=on,suspend=both", ["register", "remove suspend"]),
+        (
+            "sfs/page/nand:planes=2,plane-commands=multi",
+            ["asks for the end of each request at once", "remove plane-commands"],
+        ),
+        ("cache/page/nand:cache-program=on", ["asks for the end of each request at once", "remove cache-program"]),
+        ("page/nand:planes=2,plane-commands=all", ["all", "multi-same-block"]),
+    ] {
+        let message = match Path::read(path) {
+            Err(error) => error.to_string(),
+            Ok(_) => panic!("{path} was accepted"),
+        };
+        assert!(parts.iter().all(|part| message.contains(part)), "{path}: {message}");
+    }
+    for flash in ["planes=2,plane-commands=multi", "cache-program=on"] {
+        let path = Path::read(&format!("page/nand:size=512M,{flash}")).unwrap();
+        let refused = open_device(&path, Payload::Stamps, 1).err().expect(flash).to_string();
+        assert!(refused.contains("remove"), "{refused}");
+    }
+    // One operation of a die at a time can be told at once.
+    let single = Path::read("page/nand:size=512M,planes=2,plane-commands=single").unwrap();
+    assert!(open_device(&single, Payload::Stamps, 1).is_ok());
+}
+
+/// Commands change times alone: the counts are those of independent planes.
+#[test]
+fn commands_change_no_count() {
+    for layer in
+        ["page:op=28%", "page:op=28%,buffer=1M,pace=4", "dftl:op=28%,table=2000", "superblock:op=28%", "fast:op=28%"]
+    {
+        let run = |commands: &str| {
+            let path = format!("{layer}/nand:size=64M,pages-per-block=64,channels=2,planes=2{commands}");
+            let options =
+                Options { fill: true, verify: true, replay: Replay::Closed { depth: 32 }, ..Options::default() };
+            result("uniform:writes=2x,reads=30%", &path, &options)
+        };
+        let plain = run("");
+        for commands in [
+            ",plane-commands=single",
+            ",plane-commands=multi",
+            ",plane-commands=multi-same-block,suspend=both",
+            ",plane-commands=multi,cache-program=on",
+            ",cache-program=on",
+        ] {
+            let found = run(commands);
+            assert_eq!(found.write_amplification.total, plain.write_amplification.total, "{layer} {commands}");
+            assert_eq!(found.flash.erased_blocks, plain.flash.erased_blocks, "{layer} {commands}");
+            assert_ne!(found.seconds_simulated, plain.seconds_simulated, "{layer} {commands}");
+        }
+    }
+}
