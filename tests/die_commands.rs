@@ -89,6 +89,13 @@ fn what_cannot_be_is_refused_with_what_would_be_right() {
         ),
         ("cache/page/nand:cache-program=on", ["asks for the end of each request at once", "remove cache-program"]),
         ("page/nand:planes=2,plane-commands=all", ["all", "multi-same-block"]),
+        ("page:place=cdp/nand", ["one plane", "channels=2"]),
+        ("page:place=cdp,pace=4/nand:channels=2", ["pace has no meaning", "remove pace"]),
+        ("page:place=cdp,wear=static/nand:channels=2", ["wear=static", "remove wear"]),
+        ("page:place=cdp,fdp=8/nand:channels=2", ["place", "remove it"]),
+        ("page:place=cdp/nand:channels=2,page=16K,unit=4K", ["units of one page", "remove unit"]),
+        ("page:place=cdp/nand:channels=2,errors=on", ["has no block", "remove place"]),
+        ("dftl:place=cdp/nand:channels=2", ["place", ""]),
     ] {
         let message = match Path::read(path) {
             Err(error) => error.to_string(),
@@ -132,4 +139,43 @@ fn commands_change_no_count() {
             assert_ne!(found.seconds_simulated, plain.seconds_simulated, "{layer} {commands}");
         }
     }
+}
+
+/// Under writes in order each page goes to the next plane, by address or in turn. Under random ones hosts wait for planes that have many of
+/// their pages; enough writes in flight leave no plane idle.
+#[test]
+fn a_page_on_the_plane_of_its_address_waits_for_that_plane() {
+    let us = |place: &str, work: &str, depth| {
+        let path = format!(
+            "page:export=40%,place={place}/nand:size=512M,pages-per-block=64,channels=4,dies=2,planes=2,{TIMES}"
+        );
+        let options = Options { replay: Replay::Closed { depth }, ..Options::default() };
+        let result = result(work, &path, &options);
+        assert_eq!(result.flash.erased_blocks, 0, "{path}");
+        result.seconds_simulated.unwrap() * 1e6 / result.workload.written_blocks as f64
+    };
+    for place in ["cdp", "dpc", "pcd"] {
+        let ratio =
+            us(place, "sequential:writes=1x,request=4K", 32) / us("turn", "sequential:writes=1x,request=4K", 32);
+        // The planes of a channel that come one after the other wait for it, but all are busy.
+        assert!((ratio - 1.0).abs() < 0.01, "{place}: {ratio:.3} times as long in order");
+        let at_random = |depth| us(place, "uniform:writes=1x", depth) / us("turn", "uniform:writes=1x", depth);
+        let (few, many) = (at_random(16), at_random(1024));
+        println!("{place}: {few:.2} times as long at depth 16, {many:.2} at 1,024");
+        assert!(few > 1.3 && many < 1.1, "{place}: {few:.2} and {many:.2} times as long");
+    }
+}
+
+/// Each plane collects for itself: write amplification is that of a drive of one plane with the same share of spare blocks.
+#[test]
+fn planes_that_collect_for_themselves_copy_as_one_plane_does() {
+    let amplification = |layer: &str, flash: &str| {
+        let options = Options { fill: true, ..Options::default() };
+        let path = format!("page:export=80%,{layer}/nand:pages-per-block=64,timing=off,{flash}");
+        result("uniform:writes=8x", &path, &options).write_amplification.steady.unwrap()
+    };
+    let apart = amplification("place=cdp,reserve=16", "size=512M,channels=4,dies=2,planes=2");
+    let alone = amplification("reserve=1", "size=32M");
+    println!("{apart:.3} of sixteen planes, {alone:.3} of one");
+    assert!((apart / alone - 1.0).abs() < 0.02, "{apart:.3} and {alone:.3}");
 }

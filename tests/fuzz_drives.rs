@@ -27,7 +27,13 @@ const OF_PAGE_AND_DFTL: [&str; 16] = [
     "wear=static,wear-gap=2,victim=fifo,frontiers=shared",
     "streams=content,frontiers=shared,reserve=1",
 ];
-const OF_PAGE: [&str; 2] = ["streams=hint,hints=2,spare-shares=10%+90%", "wear=dynamic"];
+const OF_PAGE: [&str; 5] = [
+    "streams=hint,hints=2,spare-shares=10%+90%",
+    "wear=dynamic",
+    "place=cdp",
+    "place=pdc,victim=fifo,frontiers=shared",
+    "place=dpc,streams=content,victim=random,background=20%",
+];
 const OF_DFTL: [&str; 8] = [
     "table=1",
     "table=2,protected=0%",

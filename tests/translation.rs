@@ -316,6 +316,15 @@ fn the_page_level_layer_returns_the_newest_write_whatever_its_options() {
             with_drive(&format!("page:export=60%,reserve=1,{option}/nand:{}", SHAPES[1]), seed);
         }
     }
+    // Planes that collect for themselves.
+    let shape = SHAPES[1].replace("4M", "12M");
+    for (seed, place) in
+        (1..).zip(["cdp", "cpd,victim=fifo", "dcp,victim=random", "pdc,frontiers=shared", "dpc,wear=none,reserve=9"])
+    {
+        with_drive(&format!("page:export=60%,place={place}/nand:{shape}"), seed);
+        with_drive(&format!("page:export=30%,streams=content,place={place}/nand:{shape}"), seed);
+        with_drive(&format!("page:export=50%,buffer=64K,place={place}/nand:{shape}"), seed);
+    }
 }
 
 #[test]
@@ -539,6 +548,7 @@ fn a_tight_drive_with_many_open_blocks_still_finds_room() {
         for layer in [
             "page:export=99%,streams=content",
             "page:export=99%,pace=1",
+            "page:export=99%,place=dcp",
             "page:export=99%,fdp=2,fdp-persistent=1",
             "page:export=99%,fdp=1,fdp-groups=4,reserve=1",
             "dftl:export=99%,table=10,pace=3",

@@ -157,6 +157,17 @@ impl FreeBlocks {
         }
     }
 
+    /// Takes a block of `plane`, if it has one. Fresh blocks are not among them: such a pool has none.
+    pub fn take_of(&mut self, plane: u32) -> Option<EraseBlock> {
+        debug_assert_eq!(self.most_fresh, 0, "a block that is freed can be taken at once");
+        let block = match &mut self.planes[plane as usize] {
+            Queue::Erased(queue) => queue.pop_front(),
+            Queue::Worn(set) => set.pop_first().map(|(_, block)| block),
+        };
+        self.count -= u32::from(block.is_some());
+        block
+    }
+
     /// Takes the most worn block, for pages that are not expected to change; the pool must be ordered by wear.
     pub fn take_most_worn(&mut self) -> Option<EraseBlock> {
         if self.count == self.fresh.len() as u32 {

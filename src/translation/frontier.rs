@@ -15,6 +15,8 @@ struct OpenBlock {
 pub struct Frontier {
     open: Vec<OpenBlock>,
     turn: usize,
+    /// The planes to go on by after a page of flash: one, or none if the frontier stays where it is told to go on.
+    step: usize,
     /// The number of planes that take part; the others follow.
     taking_part: usize,
     /// The rounds over the planes until the next one takes part, now and each time.
@@ -29,7 +31,7 @@ impl Frontier {
     pub fn new(planes: u32, pages_per_program: u32) -> Frontier {
         let taking_part = planes as usize;
         let (open, mask) = (vec![OpenBlock::default(); planes as usize], pages_per_program - 1);
-        Frontier { open, turn: 0, taking_part, rounds_left: 0, rounds: 0, mask }
+        Frontier { open, turn: 0, step: 1, taking_part, rounds_left: 0, rounds: 0, mask }
     }
 
     /// The same frontier before its first page, of which the planes begin one after the other: their blocks are not full at
@@ -37,6 +39,11 @@ impl Frontier {
     pub fn staggered(self, pages_per_block: u32) -> Frontier {
         let rounds = (pages_per_block / (self.mask + 1) / self.open.len() as u32).max(1);
         Frontier { taking_part: 1, rounds_left: rounds, rounds, ..self }
+    }
+
+    /// The same frontier, which stays on a plane until it is told to go on at another.
+    pub fn staying(self) -> Frontier {
+        Frontier { step: 0, ..self }
     }
 
     /// The next page, if the current plane's block has one left.
@@ -77,7 +84,7 @@ impl Frontier {
     /// Moves to the next plane.
     #[inline]
     pub fn next_plane(&mut self) {
-        self.turn += 1;
+        self.turn += self.step;
         if self.turn == self.taking_part {
             self.turn = 0;
             if self.taking_part < self.open.len() {

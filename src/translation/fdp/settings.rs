@@ -51,13 +51,14 @@ pub struct FdpSettings {
 }
 
 /// Options of blocks, which have no meaning with units, and the remedy.
-const OF_BLOCKS: [(&str, &str); 6] = [
+const OF_BLOCKS: [(&str, &str); 7] = [
     ("frontiers", "copies go to units of their own, as the isolation of the handles says: remove it"),
     ("hints", "the handles are those of fdp: remove it"),
     ("spare-shares", "fdp divides no spare space: remove it, or take streams=hint without fdp"),
     ("scope", "a reclaim group collects its own units: take fdp-groups"),
     ("ahead", "units are collected when a handle needs one: remove it"),
     ("pace", "units are collected whole: remove it, or take streams=hint without fdp"),
+    ("place", "a unit has a block on each plane, and is written over all of them: remove it"),
 ];
 
 impl FdpSettings {

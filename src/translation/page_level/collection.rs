@@ -59,6 +59,9 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
         {
             return Ok(page);
         }
+        if self.planes.is_some() {
+            return self.refill_at_place(stream, at);
+        }
         let mut collections = 0;
         let ahead = if self.pacing.is_some() { 0 } else { self.settings.ahead };
         while self.free.count() <= self.settings.reserve
@@ -133,7 +136,9 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
                 self.close_full(full);
             }
             let plane = self.copy_frontier(stream).plane();
-            if let Some(block) = self.free.take(plane) {
+            let has_place = self.planes.is_some();
+            let block = if has_place { self.free.take_of(plane) } else { self.free.take(plane) };
+            if let Some(block) = block {
                 let geometry = *self.nand.geometry();
                 self.stream_of_block[block.index()] = stream as u8;
                 let part = self.usable_part(block);
@@ -212,6 +217,10 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
     ) -> Result<T::Moment, TranslationError> {
         let stream = self.stream_of_block[victim.index()] as usize;
         self.leave_candidates(victim);
+        if self.planes.is_some() {
+            let plane = self.nand.geometry().unit_of(victim);
+            self.copy_frontier(stream).go_on_at(plane);
+        }
         let mut copies = 0;
         let copied = self.copy_valid(victim, stream, cause, at, &mut copies);
         self.count_copies(copies, cause);

@@ -14,6 +14,7 @@
 //! | `map` | the seam of the map |
 //! | `map_pages` | the pages of a map on flash |
 //! | `pacing` | collection in steps between host writes |
+//! | `placement` | pages on the plane of their address |
 //! | `rebuild` | rebuilds the map after a power cut |
 //! | `settings` | the options |
 //! | `slc_cache` | blocks in SLC mode before the others, and their folding |
@@ -28,6 +29,7 @@ mod collection;
 mod map;
 mod map_pages;
 mod pacing;
+mod placement;
 mod rebuild;
 pub(super) mod settings;
 mod slc_cache;
@@ -37,6 +39,7 @@ mod victim_sets;
 
 pub use map::{Miss, PageMap, RamMap};
 pub use pacing::PaceSettings;
+pub use placement::{Part, Place};
 pub use settings::{KIND, PageSettings, ReadVictim, Streams, VICTIMS, WearLevelling};
 pub use slc_settings::SlcSettings;
 
@@ -88,6 +91,8 @@ pub struct PageLevel<T: Timing, M = RamMap> {
     pacing: Option<Box<Pacing<T::Moment>>>,
     /// The number of pages programmed at which the next step may be due; never without a pace.
     pace_at: u64,
+    /// The planes of consecutive pages, until they repeat, if a page is on that of its address.
+    planes: Option<Box<[u32]>>,
     /// On flash with errors.
     upkeep: Option<Box<Upkeep>>,
 }
@@ -127,7 +132,11 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
         let streams = settings.streams.count() + usize::from(M::ON_FLASH);
         let frontier = |_| {
             let frontier = Frontier::new(geometry.units(), geometry.pages_per_program);
-            if settings.pace.is_some() { frontier.staggered(geometry.pages_per_block) } else { frontier }
+            match settings.place {
+                Place::Turn if settings.pace.is_some() => frontier.staggered(geometry.pages_per_block),
+                Place::Turn => frontier,
+                Place::Address(_) => frontier.staying(),
+            }
         };
         let frontiers = || (0..streams).map(frontier).collect::<Vec<_>>();
         PageLevel {
@@ -153,6 +162,7 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
                 .pace
                 .map(|pace| Box::new(Pacing::new(pace, geometry.pages_per_block, geometry.pages_per_program))),
             pace_at: if settings.pace.is_some() { 0 } else { u64::MAX },
+            planes: settings.place.planes(&geometry),
             upkeep: Upkeep::of(&nand, settings),
             nand,
         }
@@ -225,6 +235,9 @@ impl<T: Timing, M: PageMap> Translation for PageLevel<T, M> {
     fn write(&mut self, write: PageWrite, at: T::Moment) -> Result<T::Moment, TranslationError> {
         let at = self.load_entry(write.page, at)?;
         let stream = self.stream_of(&write);
+        if let Some(planes) = &self.planes {
+            self.host[stream].go_on_at(placement::plane_of(planes, write.page));
+        }
         let to = match self.host[stream].take() {
             Some(page) => page,
             None => self.refill(stream, write.page, at)?,

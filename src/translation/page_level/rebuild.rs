@@ -51,10 +51,13 @@ pub fn rebuilt<T: Timing, M: PageMap>(lost: PageLevel<T, M>) -> Result<PageLevel
 fn make_room<T: Timing, M: PageMap>(drive: &mut PageLevel<T, M>) -> Result<(), TranslationError> {
     let pages_per_block = u64::from(drive.nand.geometry().pages_per_block);
     let at = drive.nand.timing().instant(Time::ZERO);
+    if drive.planes.is_some() {
+        return (0..drive.nand.geometry().units()).try_for_each(|plane| make_room_on(drive, plane, at));
+    }
     // Completes an interrupted collection before hosts take the space it needs. Its victim is the emptiest block;
     // whatever the policy, that is the one that fits.
     while drive.free.count() == 0
-        && let Some(victim) = emptiest(drive)
+        && let Some(victim) = emptiest(drive, |_, _| true)
     {
         if drive.nand.is_slc(victim) {
             drive.fold_first(victim, at)?;
@@ -73,6 +76,23 @@ fn make_room<T: Timing, M: PageMap>(drive: &mut PageLevel<T, M>) -> Result<(), T
     }
     drive.write_moved(Cause::Mapping, at)?;
     Ok(())
+}
+
+/// Frees the space that a plane keeps erased, as far as it can: first for an interrupted collection, as [`make_room`].
+fn make_room_on<T: Timing, M: PageMap>(
+    drive: &mut PageLevel<T, M>,
+    plane: u32,
+    at: T::Moment,
+) -> Result<(), TranslationError> {
+    let on_plane = |drive: &PageLevel<T, M>, block| drive.nand.geometry().unit_of(block) == plane;
+    while drive.free.count_of(plane as usize) == 0
+        && let Some(victim) = emptiest(drive, on_plane)
+    {
+        drive.collect(victim, Cause::GarbageCollection, at)?;
+    }
+    let pages_per_block = u64::from(drive.nand.geometry().pages_per_block);
+    let has_gain = drive.victims.invalid_on(plane as usize) >= pages_per_block;
+    if has_gain { drive.make_room_on(plane, at) } else { Ok(()) }
 }
 
 /// Adds a bad block that holds pages. Valid ones are to be moved.
@@ -130,7 +150,8 @@ fn reopen<T: Timing, M: PageMap>(drive: &mut PageLevel<T, M>, mut blocks: Vec<(u
     for (programmed, block) in blocks {
         let stream = drive.stream_of_block[block.index()] as usize;
         let own_plane = geometry.unit_of(block);
-        let planes = || (0..geometry.units()).map(|step| (own_plane + step) % geometry.units());
+        let others = if drive.planes.is_some() { 1 } else { geometry.units() };
+        let planes = || (0..others).map(|step| (own_plane + step) % geometry.units());
         let (part, is_slc) = ((programmed, drive.nand.usable_pages(block)), drive.nand.is_slc(block));
         // Copies do not go to blocks in SLC mode.
         let copies = drive.copies.get_mut(stream).filter(|_| !is_slc);
@@ -149,9 +170,12 @@ fn reopen<T: Timing, M: PageMap>(drive: &mut PageLevel<T, M>, mut blocks: Vec<(u
     }
 }
 
-/// The candidate with the fewest valid pages; also of the blocks that a dynamic cache gives back.
-fn emptiest<T: Timing, M: PageMap>(drive: &PageLevel<T, M>) -> Option<EraseBlock> {
-    let blocks = (0..drive.nand.geometry().blocks).map(EraseBlock);
+/// The candidate with the fewest valid pages, of those that `is_asked` for; also of the blocks that a dynamic cache gives back.
+fn emptiest<T: Timing, M: PageMap>(
+    drive: &PageLevel<T, M>,
+    is_asked: impl Fn(&PageLevel<T, M>, EraseBlock) -> bool,
+) -> Option<EraseBlock> {
+    let blocks = (0..drive.nand.geometry().blocks).map(EraseBlock).filter(|block| is_asked(drive, *block));
     let candidates = blocks.filter_map(|block| Some((drive.victims.invalid_in(block, &drive.stream_of_block)?, block)));
     let whole = drive.nand.geometry().pages_per_block;
     let of_cache = drive.cache.iter().flat_map(|cache| cache.closed().iter().filter(|block| !cache.owns(**block)));

@@ -1,5 +1,6 @@
 //! The options of `page`.
 
+use super::placement::{PLACE, Place};
 use super::slc_settings::{SLC_CACHE, SLC_FULL, SLC_SHARE, SlcSettings};
 use super::{PaceSettings, PageLevel, RamMap};
 use crate::device::nand::{Geometry, Nand, Timing};
@@ -25,6 +26,7 @@ pub static KIND: Kind = Kind {
         SPARE_SHARES,
         RESERVE,
         SCOPE,
+        PLACE,
         AHEAD,
         PACE,
         WEAR,
@@ -326,7 +328,9 @@ pub struct PageSettings {
     pub spare_shares: Option<Vec<f64>>,
     /// True if a victim is chosen among the blocks of a plane.
     pub is_by_plane: bool,
-    /// Erased blocks reserved for copies.
+    /// The rule for the plane of a page.
+    pub place: Place,
+    /// Erased blocks reserved for copies; of a drive whose pages have places a multiple of its planes.
     pub reserve: u32,
     /// Blocks beyond those that hold the exported pages, and are open or in reserve.
     pub spare_blocks: u32,
@@ -403,13 +407,20 @@ impl PageSettings {
         let buffer = BufferSettings::read(settings, geometry)?;
         let keeps_open_pages = buffer.is_some_and(|buffer| buffer.is_protected);
         let shared_frontier = settings.choice::<Frontiers>("frontiers") == Frontiers::Shared;
+        let place = Place::read(settings, geometry)?;
+        let reserve = settings.count("reserve") as u32;
         let page = PageSettings {
+            place,
             exported_pages: exported.count(geometry.pages(), 1, geometry.page_bytes.into()),
             victim,
             shared_frontier,
             streams,
             spare_shares: Self::spare_shares(settings, streams)?,
-            reserve: settings.count("reserve") as u32,
+            reserve: match place {
+                Place::Turn => reserve,
+                // A victim's pages must fit on its plane.
+                Place::Address(_) => reserve.next_multiple_of(geometry.units()),
+            },
             is_by_plane: settings.choice::<Scope>("scope") == Scope::Plane,
             spare_blocks: 0,
             ahead: 0,
@@ -429,7 +440,7 @@ impl PageSettings {
         let spare_blocks = SlcSettings::check_room(page.slc.as_ref(), settings, geometry, spare_blocks)?;
         let ahead = match settings.is_set("ahead") {
             true => settings.count("ahead") as u32,
-            false if geometry.units() == 1 || settings.is_set("pace") => 0,
+            false if geometry.units() == 1 || settings.is_set("pace") || place != Place::Turn => 0,
             false => (2 * geometry.units()).min(spare_blocks / 16),
         };
         if ahead > spare_blocks {
@@ -497,7 +508,9 @@ impl PageSettings {
     /// Blocks that can be open or in reserve at once, and therefore cannot be collected.
     fn uncollectable_blocks(&self, geometry: &Geometry) -> u64 {
         let wear = u64::from(matches!(self.wear, WearLevelling::Static(_)));
-        self.open_blocks(geometry) + u64::from(self.reserve) + wear
+        // Planes that collect for themselves have one each that no other can lend, and may have a block less than others.
+        let apart = if self.place == Place::Turn { 0 } else { 2 * u64::from(geometry.units()) };
+        self.open_blocks(geometry) + u64::from(self.reserve) + wear + apart
     }
 
     /// Pages that may be padding in blocks which collection gains nothing from: as many in each as it may add itself.
@@ -579,7 +592,9 @@ impl FlashLayer for PageSettings {
     }
 
     fn refuses_errors(&self) -> Option<(&'static str, &'static str)> {
-        self.slc.map(|_| ("gives up no block of its cache in SLC mode", "remove slc-cache, or errors"))
+        let of_cache = self.slc.map(|_| ("gives up no block of its cache in SLC mode", "remove slc-cache, or errors"));
+        let has_place = self.place != Place::Turn;
+        of_cache.or(has_place.then_some(("has no block for a page whose plane has none", "remove place, or errors")))
     }
 
     fn on<T: Timing + Send + 'static>(&self, flash: Nand<T>, seed: u64) -> PageLevel<T, RamMap> {

@@ -96,6 +96,22 @@ impl VictimSets {
         Some(self.block_of(set, block))
     }
 
+    /// The block of a plane to collect at time `now`, if there is a candidate.
+    ///
+    /// # Panics
+    ///
+    /// If the sets are not by plane: a bug of the caller.
+    pub fn choose_on(&mut self, plane: usize, now: u64) -> Option<EraseBlock> {
+        assert!(matches!(self.by, By::Plane { .. }), "the candidates of plane {plane} are in a set");
+        let block = self.sets[plane].choose(now)?;
+        Some(self.block_of(plane, block))
+    }
+
+    /// Invalid pages of the candidates of a plane.
+    pub fn invalid_on(&self, plane: usize) -> u64 {
+        self.sets[plane].invalid_in_candidates()
+    }
+
     /// The block that will most likely be chosen next, if that costs nothing to know.
     pub fn likely_next(&self, shares: Option<&[f64]>, free: &FreeBlocks) -> Option<EraseBlock> {
         let set = self.next_set(shares, free);

@@ -22,7 +22,6 @@ const WITHOUT_COUNTERPART: &[(&str, &str)] = &[
     ("SATA_Processing_Delay", "the host's link takes no time"),
     ("IO_Queue_Depth", "the depth is that of the workload: --depth"),
     ("Queue_Fetch_Size", "the drive takes each request when it is issued"),
-    ("Plane_Allocation_Scheme", "a page goes to the next plane in turn, whatever its address"),
     ("Transaction_Scheduling_Policy", "planes work in order, unless suspend= lets reads go first"),
     ("Use_Copyback_for_GC", "copies go over the channel"),
     ("Preemptible_GC_Enabled", "pace= spreads copies over the writes of the host"),
@@ -137,7 +136,7 @@ pub(super) fn convert(text: &str) -> Result<Converted, Failure> {
     }
     let mut notes = Vec::new();
     let flash = Flash::read(&mut parameters, &mut notes)?;
-    let layer = layer(&mut parameters, &flash)?;
+    let layer = layer(&mut parameters, &flash, &mut notes)?;
     let cache = cache(&mut parameters)?;
     let path = format!("{cache}{layer}/{}", flash.term);
     Path::read(&path).map_err(|error| {
@@ -170,6 +169,8 @@ fn leftovers(parameters: Parameters) -> Vec<String> {
 struct Flash {
     term: String,
     planes: u64,
+    chips_of_channel: u64,
+    dies_of_chip: u64,
     blocks_of_plane: u64,
     pages: u64,
     page_bytes: u64,
@@ -178,7 +179,9 @@ struct Flash {
 impl Flash {
     fn read(parameters: &mut Parameters, notes: &mut Vec<String>) -> Result<Flash, Failure> {
         let channels = parameters.count("Flash_Channel_Count")?;
-        let dies = parameters.count("Chip_No_Per_Channel")? * parameters.count("Die_No_Per_Chip")?;
+        let chips_of_channel = parameters.count("Chip_No_Per_Channel")?;
+        let dies_of_chip = parameters.count("Die_No_Per_Chip")?;
+        let dies = chips_of_channel * dies_of_chip;
         let planes_of_die = parameters.count("Plane_No_Per_Die")?;
         let (blocks, pages) = (parameters.count("Block_No_Per_Plane")?, parameters.count("Page_No_Per_Block")?);
         let page_bytes = parameters.count("Page_Capacity")?;
@@ -237,7 +240,34 @@ impl Flash {
             joined(&reads),
             joined(&programs),
         );
-        Ok(Flash { term, planes, blocks_of_plane: blocks, pages, page_bytes })
+        Ok(Flash { term, planes, chips_of_channel, dies_of_chip, blocks_of_plane: blocks, pages, page_bytes })
+    }
+
+    /// The option for the plane of a page: none on a drive of one plane.
+    fn place(&self, parameters: &mut Parameters, notes: &mut Vec<String>) -> Result<String, Failure> {
+        const NAME: &str = "Plane_Allocation_Scheme";
+        let (scheme, line) = parameters.take(NAME).unwrap_or_default();
+        let mut sorted: Vec<char> = scheme.to_ascii_uppercase().chars().collect();
+        sorted.sort_unstable();
+        if sorted != ['C', 'D', 'P', 'W'] {
+            return Err(wrong(NAME, &scheme, line, "take an order of C, W, D and P, such as CWDP"));
+        }
+        if self.planes == 1 {
+            return Ok(String::new());
+        }
+        // A chip (W) and a die of it (D) are one number here.
+        let lower = scheme.to_ascii_lowercase();
+        let one = match (self.chips_of_channel, self.dies_of_chip) {
+            (_, 1) => lower.replace('d', "").replace('w', "d"),
+            (1, _) => lower.replace('w', ""),
+            _ => lower.replace("wd", "d").replace("dw", "d"),
+        };
+        if one.len() != 3 {
+            notes
+                .push(format!("{NAME}={scheme} is left out: chips and dies of a chip are neighbours here, as in CWDP"));
+            return Ok(String::new());
+        }
+        Ok(format!(",place={one}"))
     }
 
     fn all_pages(&self) -> u64 {
@@ -246,12 +276,12 @@ impl Flash {
 }
 
 /// The translation layer.
-fn layer(parameters: &mut Parameters, flash: &Flash) -> Result<String, Failure> {
+fn layer(parameters: &mut Parameters, flash: &Flash, notes: &mut Vec<String>) -> Result<String, Failure> {
     let spare = parameters.number("Overprovisioning_Ratio")?;
     let threshold = parameters.number("GC_Exec_Threshold")?;
     let victim = parameters.word(
         "GC_Block_Selection_Policy",
-        &[("GREEDY", "greedy"), ("RGA", "d-choices"), ("RANDOM", "random"), ("FIFO", "fifo")],
+        &[("GREEDY", "greedy"), ("RGA", "d-choices"), ("RANDOM", "random"), ("RANDOM_P", "random"), ("FIFO", "fifo")],
     )?;
     let choices = flash.blocks_of_plane.ilog2().max(1);
     let victim = if victim == "d-choices" { format!("{victim},d={choices}") } else { victim.to_string() };
@@ -259,8 +289,14 @@ fn layer(parameters: &mut Parameters, flash: &Flash) -> Result<String, Failure> 
     let options =
         format!("export={}%,victim={victim},reserve={},ahead=0", (1.0 - spare) * 100.0, of_plane * flash.planes);
     let capacity = parameters.count("CMT_Capacity")?;
+    let place = flash.place(parameters, notes)?;
     if parameters.word("Ideal_Mapping_Table", &[("true", true), ("false", false)])? {
-        return Ok(format!("page:{options}"));
+        return Ok(format!("page:{options}{place}"));
+    }
+    if !place.is_empty() {
+        notes.push(
+            "Plane_Allocation_Scheme is left out: with a map on flash a page goes to the next plane in turn".into(),
+        );
     }
     // An entry has a logical and a physical page, and a bit for each sector.
     let sectors = (flash.page_bytes / 512) as f64;
@@ -344,14 +380,18 @@ mod tests {
         let Converted { path, notes } = converted(&[]);
         assert_eq!(
             path,
-            "cache:size=268435456,access=20480ns/page:export=87.3%,victim=greedy,reserve=128,ahead=0/\
+            "cache:size=268435456,access=20480ns/page:export=87.3%,victim=greedy,reserve=128,ahead=0,place=cdp/\
              nand:size=4294967296,page=8K,pages-per-block=256,channels=4,dies=2,planes=1,read=75000ns,program=750000ns,\
              erase=3800000ns,transfer=24901ns,endurance=10000"
         );
-        assert!(notes.iter().any(|note| note.contains("Plane_Allocation_Scheme=CWDP is left out")), "{notes:?}");
+        let orders = [("CPWD", ",place=cpd/"), ("pwdc", ",place=pdc/"), ("DWPC", ",place=dpc/")];
+        for (scheme, place) in orders {
+            let path = converted(&[("Plane_Allocation_Scheme", scheme)]).path;
+            assert!(path.contains(place), "{scheme}: {path}");
+        }
         assert!(notes.iter().any(|note| note.contains("Static_Wearleveling_Enabled has no effect")), "{notes:?}");
         assert!(notes.iter().any(|note| note.contains("add suspend=erases,suspend-time=700000ns")), "{notes:?}");
-        assert_eq!(notes.len(), 4, "{notes:?}");
+        assert_eq!(notes.len(), 3, "{notes:?}");
         let cells = [("Page_Program_Latency_MSB", "1500000"), ("CMD_Suspension_Support", "NONE")];
         assert!(converted(&cells).path.contains("nand:cells=mlc,"), "{:?}", converted(&cells));
         assert!(converted(&cells).path.contains("program=750000ns+1500000ns"), "{:?}", converted(&cells));
@@ -366,7 +406,8 @@ mod tests {
     #[test]
     fn what_cannot_be_a_path_is_refused_with_its_line() {
         for (changes, message) in [
-            (("GC_Block_Selection_Policy", "RANDOM_P"), "GC_Block_Selection_Policy is 'RANDOM_P'"),
+            (("GC_Block_Selection_Policy", "RANDOM_PP"), "GC_Block_Selection_Policy is 'RANDOM_PP'"),
+            (("Plane_Allocation_Scheme", "CWD"), "Plane_Allocation_Scheme is 'CWD'"),
             (("Memory_Type", "SCM"), "Memory_Type is 'SCM'"),
             (("Block_No_Per_Plane", "-1"), "Block_No_Per_Plane is '-1'"),
             (("Block_No_Per_Plane", "0"), "Block_No_Per_Plane is '0'"),
