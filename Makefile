@@ -26,7 +26,7 @@ VOLUME_CASES ?= 2000
 EXT_CALLS ?= 1000000
 EXT_IMAGE_FILES ?= 40000
 
-.PHONY: help demo test check bench bench-drives bench-paced results results-check fuzz crash build needs zoned-guest qemu-journal nvme-guest programs install \
+.PHONY: help demo test check bench bench-drives bench-paced results results-check fuzz crash build needs zoned-guest qemu-journal nvme-guest vhost-guest programs install \
     install-files package site site-tools container-steps demo-in-clean-root
 
 help:
@@ -52,6 +52,7 @@ help:
 	@echo "             share every block device among threads, BLOCK_DEVICE_SECONDS=$(BLOCK_DEVICE_SECONDS) each"
 	@echo "make qemu-journal  a stock kernel in QEMU on a held journal: guest killed, server restarted, server killed"
 	@echo "make nvme-guest  a stock kernel in QEMU on served NVMe drives: tools, file systems, zones, and a server that is killed"
+	@echo "make vhost-guest  a stock kernel in QEMU on served virtio disks, whose server is killed and ended"
 	@echo "make package the .deb and the wheel in target/package, each installed and run in a clean root (needs root)"
 	@echo "make demo-in-clean-root  the README's first commands in a clean root (needs root)"
 	@echo "make site    the documentation in target/site/html, its links checked"
@@ -193,7 +194,7 @@ crash:
 	    cargo test --release --locked --test ext -- crashes checking damaged_and_unclean journal_file killed_repairs log_damage unclean_damage
 	EXT_CALLS=$(EXT_CALLS) EXT_IMAGE_FILES=$(EXT_IMAGE_FILES) cargo test --release --locked --test ext -- beside_the_kernel real_images
 	SERVER_KILL_SECONDS=$(CAMPAIGN_SECONDS) NBD_HOSTILE_SECONDS=$(CAMPAIGN_SECONDS) NVME_HOSTILE_SECONDS=$(CAMPAIGN_SECONDS) \
-	    cargo test --release --locked -p flashpath-cli --test program -- --nocapture killed_servers killed_nvme killed_files killed_mounts hostile_sessions hostile_nvme
+	    cargo test --release --locked -p flashpath-cli --test program -- --nocapture killed_servers killed_nvme serve_vhost killed_files killed_mounts hostile_sessions hostile_nvme
 
 # Real programs on a mounted volume, each with a check of its own data.
 programs: build
@@ -213,3 +214,8 @@ zoned-guest:
 nvme-guest: build
 	@scripts/needs qemu-system-x86_64:qemu-system-x86 busybox:busybox-static cpio nvme:nvme-cli fio dmsetup blkzone:util-linux mke2fs:e2fsprogs mkfs.xfs:xfsprogs mkfs.btrfs:btrfs-progs mkfs.f2fs:f2fs-tools
 	@FLASHPATH=$(FLASHPATH) scripts/nvme-guest
+
+# Served virtio disks of a stock kernel.
+vhost-guest: build
+	@scripts/needs qemu-system-x86_64:qemu-system-x86 busybox:busybox-static cpio fio blkdiscard:util-linux mke2fs:e2fsprogs
+	@FLASHPATH=$(FLASHPATH) scripts/vhost-guest

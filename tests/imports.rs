@@ -38,12 +38,13 @@ struct Front {
     crates: &'static [&'static str],
 }
 
-const FRONTS: [Front; 12] = [
+const FRONTS: [Front; 13] = [
     Front { root: "crates/kernel/src/lib.rs", rooms: None, crates: &[] },
     Front { root: "crates/nvm/src/lib.rs", rooms: None, crates: &[] },
     Front { root: "crates/vmm/src/lib.rs", rooms: None, crates: &[] },
     Front { root: "crates/nbd/src/lib.rs", rooms: Some(&["run"]), crates: &[] },
     Front { root: "crates/nvme/src/lib.rs", rooms: Some(&["device", "run"]), crates: &["flashpath_nbd"] },
+    Front { root: "crates/vhost/src/lib.rs", rooms: Some(&["run"]), crates: &["flashpath_nbd"] },
     Front { root: "crates/fuse/src/lib.rs", rooms: Some(&["device", "fs", "run", "workload"]), crates: &[] },
     Front {
         root: "crates/reproduce/src/lib.rs",
@@ -72,6 +73,7 @@ const FRONTS: [Front; 12] = [
             "flashpath_nvme",
             "flashpath_reproduce",
             "flashpath_sweep",
+            "flashpath_vhost",
             "flashpath_vmm",
         ],
     },

@@ -86,6 +86,8 @@ mod serve_hostile;
 mod serve_nbd;
 #[path = "program/serve_nvme.rs"]
 mod serve_nvme;
+#[path = "program/serve_vhost.rs"]
+mod serve_vhost;
 #[path = "program/serve_watch.rs"]
 mod serve_watch;
 #[path = "program/sfs_volume.rs"]
@@ -98,6 +100,9 @@ mod stopped;
 mod sweep;
 #[path = "program/traces.rs"]
 mod traces;
+#[allow(dead_code, reason = "the tests of the disk use the rest")]
+#[path = "../../vhost/tests/frontend/mod.rs"]
+mod vhost_frontend;
 #[path = "program/volume.rs"]
 mod volume;
 #[path = "program/warnings.rs"]

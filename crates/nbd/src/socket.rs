@@ -133,8 +133,12 @@ impl Listener {
         }
     }
 
-    /// Another descriptor of it, in reserve.
-    pub(crate) fn duplicate(&self) -> io::Result<OwnedFd> {
+    /// Another descriptor of it: in reserve, or for a library that accepts clients by itself.
+    ///
+    /// # Errors
+    ///
+    /// The process has as many descriptors as it may have.
+    pub fn duplicate(&self) -> io::Result<OwnedFd> {
         self.socket.try_clone()
     }
 

@@ -1,8 +1,11 @@
-//! The NVMe server beside the NBD server: the same requests to the same device in memory, over Unix sockets, in turn. Both clients
-//! send as many requests at once as the depth says, and then read the answers.
+//! The NVMe server and that of virtio disks beside the NBD server: the same requests to the same device in memory, over Unix sockets
+//! and in shared memory, in turn. All clients send as many requests at once as the depth says, and then read the answers.
 
 #![allow(clippy::disallowed_methods, reason = "a benchmark measures time")]
 
+#[allow(dead_code, reason = "the tests of the disk use the rest")]
+#[path = "../../vhost/tests/frontend/mod.rs"]
+mod frontend;
 #[allow(dead_code, reason = "the tests use the rest")]
 #[path = "../tests/initiator/mod.rs"]
 mod initiator;
@@ -14,6 +17,7 @@ use flashpath::run::shared::{SharedDevice, Sharing};
 use flashpath::time::Time;
 use flashpath_nbd::{Address, Listener};
 use flashpath_nvme::{Drive, Subsystem};
+use frontend::Guest;
 use initiator::{Command, Host, Queue, unix};
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -132,6 +136,28 @@ impl Client for Nvme {
     }
 }
 
+/// A virtual machine with one queue.
+struct Vhost {
+    guest: Guest,
+    data: Vec<u8>,
+}
+
+impl Client for Vhost {
+    fn batch(&mut self, load: Load, offsets: &[u64]) {
+        let queue = &mut self.guest.queues[0];
+        self.data.resize(load.bytes, 7);
+        for offset in offsets {
+            match load.is_write {
+                true => queue.submit(frontend::WRITE, offset / 512, &self.data, 0),
+                false => queue.submit(frontend::READ, offset / 512, &[], load.bytes),
+            };
+        }
+        for _ in offsets {
+            assert_eq!(queue.complete().unwrap().status, frontend::OK, "an error of the server");
+        }
+    }
+}
+
 /// MiB per second of a round.
 fn measure(client: &mut dyn Client, load: Load, random: &mut Random) -> f64 {
     let (began, mut bytes) = (Instant::now(), 0);
@@ -163,14 +189,17 @@ fn device() -> Arc<SharedDevice> {
 
 fn main() {
     let folder = tempfile::tempdir().unwrap();
-    let (nbd, nvme) = (folder.path().join("nbd"), folder.path().join("nvme"));
+    let [nbd, nvme, vhost] = ["nbd", "nvme", "vhost"].map(|name| folder.path().join(name));
     let listen = |name: &Path| Listener::bind(&Address::Unix(name.to_path_buf())).unwrap();
     let _nbd = flashpath_nbd::Server::start(listen(&nbd), device(), Default::default(), Arc::new(|_| {})).unwrap();
     let subsystem = Arc::new(Subsystem::new(Some(NAME), "", vec![Drive::Blocks(device())]).unwrap());
     let _nvme = flashpath_nvme::Server::start(listen(&nvme), subsystem, Default::default(), Arc::new(|_| {})).unwrap();
+    let _vhost = flashpath_vhost::Server::start(listen(&vhost), device(), "", Arc::new(|_| {})).unwrap();
     let (mut nbd, mut nvme) = (Nbd::connect(&nbd), Nvme::connect(&nvme));
+    let mut vhost = Vhost { guest: Guest::connected(&vhost, 1), data: Vec::new() };
     let mut random = Random::new(1, "offsets");
-    println!("| MiB/s, medians of {ROUNDS} rounds | NVMe | NBD | ratio |\n|---|---:|---:|---:|");
+    println!("| MiB/s, medians of {ROUNDS} rounds | NBD | NVMe | over NBD | vhost-user | over NBD |");
+    println!("|---|---:|---:|---:|---:|---:|");
     for (is_write, bytes, depth) in [
         (true, 4096, 1),
         (true, 4096, 31),
@@ -182,12 +211,14 @@ fn main() {
         let load = Load { is_write, bytes, depth };
         let mut rounds = Vec::new();
         for _ in 0..ROUNDS {
-            rounds.push((measure(&mut nvme, load, &mut random), measure(&mut nbd, load, &mut random)));
+            let clients: [&mut dyn Client; 3] = [&mut nbd, &mut nvme, &mut vhost];
+            rounds.push(clients.map(|client| measure(client, load, &mut random)));
         }
-        let ours = median(rounds.iter().map(|round| round.0).collect());
-        let theirs = median(rounds.iter().map(|round| round.1).collect());
-        let ratio = median(rounds.iter().map(|round| round.0 / round.1).collect());
+        let of = |value: &dyn Fn(&[f64; 3]) -> f64| median(rounds.iter().map(value).collect());
+        let [nbd, nvme, vhost] = [0, 1, 2].map(|client| of(&|round| round[client]));
+        let [nvme_ratio, vhost_ratio] = [1, 2].map(|client| of(&|round| round[client] / round[0]));
         let what = if is_write { "writes" } else { "reads" };
-        println!("| {what} of {} KiB, depth {depth} | {ours:.0} | {theirs:.0} | {ratio:.2} |", bytes >> 10);
+        let load = format!("{what} of {} KiB, depth {depth}", bytes >> 10);
+        println!("| {load} | {nbd:.0} | {nvme:.0} | {nvme_ratio:.2} | {vhost:.0} | {vhost_ratio:.2} |");
     }
 }

@@ -1,4 +1,4 @@
-//! The export of the disk: over NBD, as a file, or of several as an NVMe subsystem.
+//! The export of the disk: over NBD, as a file, or of several as an NVMe subsystem or as disks of virtual machines.
 
 use super::metrics::CountClients;
 use crate::failure::Failure;
@@ -7,9 +7,10 @@ use crate::resident::signals::Signals;
 use crate::resident::unmount::unmount;
 use flashpath::run::shared::SharedDevice;
 use flashpath_fuse::Mounted;
-use flashpath_nbd::{Address, Limits, ListenError, Listener, Notices, Server};
+use flashpath_nbd::{Address, Limits, ListenError, Listener, Notices, Server, Traffic};
 use flashpath_nvme::{Drive, Limits as NvmeLimits, Server as NvmeServer, Subsystem, SubsystemError};
-use std::path::Path;
+use flashpath_vhost::Server as VhostServer;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// An exported disk, or several.
@@ -20,6 +21,8 @@ pub enum Export {
     File(Mounted, String),
     /// Over NVMe/TCP, at this place, with the command that connects a host.
     Nvme(NvmeServer, String),
+    /// Each as a virtio disk, at these sockets.
+    VhostUser(Vec<VhostServer>, String),
 }
 
 /// The options of `--nvme`.
@@ -61,6 +64,26 @@ impl Export {
         Ok(Export::Nvme(server, place))
     }
 
+    /// Exports each of these devices, with their paths, as a virtio disk on a socket of its own. `notices` hears messages for
+    /// the user.
+    pub fn vhost_user(
+        sockets: &[PathBuf],
+        disks: &[(&Arc<SharedDevice>, &str)],
+        notices: &Notices,
+    ) -> Result<Export, Failure> {
+        assert_eq!(sockets.len(), disks.len(), "each disk has its socket");
+        let serve = |(socket, (device, path)): (&PathBuf, &(&Arc<SharedDevice>, &str))| {
+            let listener = Listener::bind(&Address::Unix(socket.clone()))?;
+            // The serial number stays the same when the server is started again.
+            let name = format!("{path} at {}", socket.display());
+            let server = VhostServer::start(listener, Arc::clone(device), &name, Arc::clone(notices));
+            server.map_err(|error| cannot("start a thread", error))
+        };
+        let servers = sockets.iter().zip(disks).map(serve).collect::<Result<Vec<_>, Failure>>()?;
+        let places: Vec<String> = sockets.iter().map(|socket| format!("vhost-user:{}", socket.display())).collect();
+        Ok(Export::VhostUser(servers, places.join(", ")))
+    }
+
     /// Exports the device as a file. An unmount calls `on_end`.
     pub fn file(
         place: &Path,
@@ -76,7 +99,7 @@ impl Export {
         match self {
             Export::Nbd(_, Address::Unix(path)) => format!("nbd+unix:///?socket={}", path.display()),
             Export::Nbd(_, Address::Tcp(address)) => format!("nbd://{address}"),
-            Export::File(_, place) | Export::Nvme(_, place) => place.clone(),
+            Export::File(_, place) | Export::Nvme(_, place) | Export::VhostUser(_, place) => place.clone(),
         }
     }
 
@@ -90,6 +113,12 @@ impl Export {
             Export::Nvme(server, _) => {
                 let traffic = server.traffic();
                 Box::new(move || Some(("nvme_queues", traffic())))
+            }
+            Export::VhostUser(servers, _) => {
+                let each: Vec<_> = servers.iter().map(VhostServer::traffic).collect();
+                Box::new(move || {
+                    Some(("vhost_user_clients", each.iter().map(|traffic| traffic()).fold(Traffic::default(), sum)))
+                })
             }
             Export::File(..) => Box::new(|| None),
         }
@@ -106,8 +135,21 @@ impl Export {
                 server.stop();
                 Ok(())
             }
+            Export::VhostUser(servers, _) => {
+                servers.into_iter().for_each(VhostServer::stop);
+                Ok(())
+            }
             Export::File(mounted, _) => unmount(mounted, signals),
         }
+    }
+}
+
+fn sum(all: Traffic, one: Traffic) -> Traffic {
+    Traffic {
+        connected: all.connected + one.connected,
+        accepted: all.accepted + one.accepted,
+        turned_away: all.turned_away + one.turned_away,
+        broken: all.broken + one.broken,
     }
 }
 

@@ -1,10 +1,10 @@
-//! `flashpath serve`: a path as a disk for other programs, or several as an NVMe subsystem.
+//! `flashpath serve`: a path as a disk for other programs, or several as an NVMe subsystem or as disks of virtual machines.
 //!
 //! | file | role |
 //! |---|---|
 //! | `mod` | the command line, start and shutdown |
 //! | `device` | opens the devices |
-//! | `export` | the export over NBD, as a file, or over NVMe/TCP |
+//! | `export` | the export over NBD, as a file, over NVMe/TCP, or over vhost-user |
 //! | `watch`, `figures` | the messages and figures on standard error |
 //! | `metrics`, `metrics_page` | the same for Prometheus |
 
@@ -25,7 +25,7 @@ use crate::resident::watch::Watch;
 use crate::resident::worker::Workers;
 use crate::resident::{cannot, seconds};
 use export::{Export, NvmeOptions};
-use flashpath::run::shared::{ServeError, ServedDevice, Sharing};
+use flashpath::run::shared::{ServeError, ServedDevice, SharedDevice, Sharing};
 use flashpath::units::human_size;
 use flashpath_nbd::{Address, Listener};
 use flashpath_nvme::Drive;
@@ -40,7 +40,7 @@ use watch::WatchedDevices;
 #[command(group = clap::ArgGroup::new("export").required(true))]
 #[command(mut_arg("background", |option| option.help(BACKGROUND)))]
 pub struct Serve {
-    /// The path, from top to bottom; several with --nvme
+    /// The path, from top to bottom; several with --nvme or --vhost-user
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<String>,
     /// Export over NBD, on a Unix socket of this name or on this loopback port
@@ -53,11 +53,15 @@ pub struct Serve {
     /// this name
     #[arg(long, value_name = "127.0.0.1:PORT|SOCKET", group = "export")]
     nvme: Option<String>,
+    /// Export as a virtio disk to a virtual machine (QEMU's vhost-user-blk), on a Unix socket of this name; of several paths, each has
+    /// the option of the same place
+    #[arg(long, value_name = "SOCKET", value_parser = socket, group = "export", action = clap::ArgAction::Append)]
+    vhost_user: Vec<PathBuf>,
     /// Let --nvme listen on any address: whoever reaches it may read and write, and nothing is encrypted
-    #[arg(long, conflicts_with_all = ["nbd", "file"])]
+    #[arg(long, conflicts_with_all = ["nbd", "file", "vhost_user"])]
     any_address: bool,
     /// The qualified name of the NVMe subsystem; without it, one that follows from the address and the paths
-    #[arg(long, value_name = "NQN", conflicts_with_all = ["nbd", "file"])]
+    #[arg(long, value_name = "NQN", conflicts_with_all = ["nbd", "file", "vhost_user"])]
     nqn: Option<String>,
     /// Delay answers to the completion times of the device's timing model
     #[arg(long)]
@@ -86,15 +90,22 @@ fn address(text: &str) -> Result<Address, String> {
     Address::read(text).map_err(|error| error.to_string())
 }
 
+fn socket(text: &str) -> Result<PathBuf, String> {
+    match Address::read(text) {
+        Ok(Address::Unix(path)) => Ok(path),
+        Ok(Address::Tcp(_)) => {
+            Err("a virtual machine shares its memory over a Unix socket: write the name of one".to_string())
+        }
+        Err(error) => Err(error.to_string()),
+    }
+}
+
 impl Serve {
     /// Serves until a signal or an unmount.
     pub fn run(self) -> Result<(), Failure> {
         let Some(signals) = self.process.begin()? else { return Ok(()) };
         let nvme = self.nvme_address()?;
-        if let ([_, _, ..], None) = (&self.paths[..], &nvme) {
-            let help = "serve each path by a program of its own, or all with --nvme";
-            return Err(Failure::input("only --nvme exports several paths", Some(help.into())));
-        }
+        self.check_number_of_paths()?;
         let sharing = Sharing { read_only: self.read_only, paced: self.pace };
         let drives = device::open(&self.paths, nvme.is_some(), self.seed, sharing)?;
         // Warnings of opening are printed before the disk is ready: in the background they would be lost later.
@@ -121,6 +132,20 @@ impl Serve {
         drop(drives);
         exit_notifier.notify(&ended);
         ended
+    }
+
+    fn check_number_of_paths(&self) -> Result<(), Failure> {
+        let (paths, sockets) = (self.paths.len(), self.vhost_user.len());
+        if sockets > 0 && sockets != paths {
+            let message = format!("{paths} paths, and --vhost-user for {sockets}");
+            let help = "give the option once for each path, in their order";
+            return Err(Failure::input(message, Some(help.into())));
+        }
+        if paths > 1 && sockets == 0 && self.nvme.is_none() {
+            let help = "serve each path by a program of its own, or all with --nvme or --vhost-user";
+            return Err(Failure::input("only --nvme and --vhost-user export several paths", Some(help.into())));
+        }
+        Ok(())
     }
 
     /// The address of `--nvme`: of this machine alone, unless the user allows others.
@@ -159,7 +184,11 @@ impl Serve {
         // Fail before the disk is ready.
         let metrics = self.metrics.as_ref().map(Listener::bind).transpose()?;
         let faults = Arc::new(Faults::new(signals.stopper()));
+        let disks: Vec<_> = drives.iter().zip(&self.paths).filter_map(disk).collect();
         let export = match (nvme, &self.nbd, &self.file, drives) {
+            _ if !self.vhost_user.is_empty() => {
+                Export::vhost_user(&self.vhost_user, &disks, &faults.notices("a vhost-user server"))?
+            }
             (Some(address), ..) => {
                 let options = NvmeOptions { address, name: self.nqn.as_deref(), paths: &self.paths };
                 Export::nvme(&options, drives, faults.notices("the NVMe server"))?
@@ -168,7 +197,7 @@ impl Serve {
                 Export::nbd(address, Arc::clone(device), faults.notices("the NBD server"))?
             }
             (_, _, Some(place), [Drive::Blocks(device)]) => Export::file(place, Arc::clone(device), signals.stopper())?,
-            _ => return Err(Failure::input("give --nbd, --file or --nvme", None)),
+            _ => return Err(Failure::input("give --nbd, --file, --nvme or --vhost-user", None)),
         };
         if let Export::File(mounted, _) = &export {
             exit_notifier.listen(mounted.directory());
@@ -193,6 +222,14 @@ impl Serve {
         watch.stop();
         drop(metrics);
         waited.and(ended).and(faults.failure())
+    }
+}
+
+/// A device of blocks, and its path.
+fn disk<'d>((drive, path): (&'d Drive, &'d String)) -> Option<(&'d Arc<SharedDevice>, &'d str)> {
+    match drive {
+        Drive::Blocks(device) => Some((device, path)),
+        Drive::Zones(_) => None,
     }
 }
 
