@@ -6,7 +6,7 @@ use super::ledger_words::{order, order_of_content, phrase, writer};
 use super::number::{self, NONE};
 use super::row::{Better, Quantity, Row, make_row};
 use super::{
-    LatencyParts, LedgerRow, PercentileParts, Percentiles, RunResult, WriteRequestsResult, energy_rows,
+    LatencyParts, LedgerRow, PercentileParts, Percentiles, RunResult, WriteRequestsResult, cache_rows, energy_rows,
     translation_rows,
 };
 use crate::units::{BLOCK_BYTES, format_size};
@@ -94,6 +94,7 @@ pub fn sections(results: &[RunResult]) -> Vec<Section> {
         Section { title: "Key numbers", rows: key_rows(results) },
         Section { title: stored_title(results), rows: programmed_rows(results, judged) },
         Section { title: "Workload", rows: work },
+        Section { title: "Cache", rows: cache_rows::rows(results) },
         Section { title: "Drive", rows: drive },
         Section { title: "Translation", rows: translation_rows::rows(results) },
         Section { title: "Latency", rows: latencies },

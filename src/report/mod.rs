@@ -14,6 +14,7 @@
 //! The engine fills the distributions of a result with [`LatencyHistogram`] and [`wear_bins`]. Each form is a function
 //! from results to text, without a terminal, a file or a clock. [`write_file`] writes a text to a file.
 
+mod cache_rows;
 mod chart;
 mod comma_separated;
 mod comparison;

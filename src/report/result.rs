@@ -46,6 +46,9 @@ pub struct RunResult {
     pub interrupted: bool,
     /// The workload, counted at the top of the path.
     pub workload: WorkloadResult,
+    /// The cache whose drive the path is; absent for other workloads.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache: Option<CacheResult>,
     /// The flash.
     pub flash: FlashResult,
     /// The translation layers' own counts, beside programs and erases.
@@ -140,6 +143,50 @@ pub struct WorkloadResult {
     /// Blocks that applications wrote, without the journal and the metadata of a file system: those of files or, of a
     /// trace that has contents, those with data. `None` where neither tells.
     pub application_blocks: Option<u64>,
+}
+
+/// A flash cache of objects whose drive the path is. Bytes of objects are those of keys and values.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CacheResult {
+    /// Objects asked for.
+    pub gets: u64,
+    /// The share of them that was found; `None` if none was asked for.
+    pub hit_ratio: Option<f64>,
+    /// Those found in memory.
+    pub memory_hits: u64,
+    /// Objects set, also those that were asked for and not there.
+    pub sets: u64,
+    /// Their bytes.
+    pub set_bytes: u64,
+    /// Objects deleted, whether they were there or not.
+    pub deletes: u64,
+    /// Objects that left memory and were not admitted to the drive.
+    pub not_admitted: u64,
+    /// Objects that are larger than a region, and were not stored.
+    pub too_large: u64,
+    /// Bytes written to the drive over those of the objects that were put there; `None` if none was.
+    pub write_amplification: Option<f64>,
+    /// The engine of small objects.
+    pub buckets: EngineResult,
+    /// The engine of large objects.
+    pub regions: EngineResult,
+}
+
+/// An engine of a flash cache.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct EngineResult {
+    /// Objects found.
+    pub hits: u64,
+    /// Objects put.
+    pub objects: u64,
+    /// Their bytes.
+    pub object_bytes: u64,
+    /// Bytes written to the drive.
+    pub written_bytes: u64,
+    /// Bytes written over those of objects; `None` if none was put.
+    pub write_amplification: Option<f64>,
+    /// Objects that left for others.
+    pub evicted: u64,
 }
 
 /// The run of a workload in files.

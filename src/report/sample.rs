@@ -130,6 +130,7 @@ fn run(path: &str, seed: u64, stations: &[Station], latency_scale: Option<f64>) 
             rejected_lines: 0,
             application_blocks: None,
         },
+        cache: None,
         flash: FlashResult {
             programmed_pages: programmed as u64,
             programs: programmed as u64,

@@ -13,7 +13,7 @@ use crate::label::Content;
 use crate::report::{LatencyHistogram, LogRow};
 use crate::time::Time;
 use crate::units::BLOCK_BYTES;
-use crate::workload::{Action, Clock, Operation, Workload};
+use crate::workload::{Action, CacheCounts, Clock, Operation, Workload};
 
 /// The number of operations taken from a workload at once.
 const BATCH: usize = 1024;
@@ -159,6 +159,8 @@ pub(super) struct Run<T: Backend> {
     /// The account at the start of the count.
     pub before: Account,
     pub served: Served,
+    /// The counts of the workload's cache, if it has one, at the start of the count.
+    pub cache_before: CacheCounts,
     pub windows: Windows,
     /// The windows by recorded times, if they are asked for. Those of equal writes beside them tell the steady state.
     pub over_time: Option<Box<Windows>>,
@@ -192,6 +194,7 @@ pub(super) fn drive<T: Backend>(
     assert!(backend.unit_bytes().is_power_of_two(), "a unit of {} bytes is shifted by", backend.unit_bytes());
     let mut run = Run {
         served: Served::default(),
+        cache_before: CacheCounts::default(),
         windows: Windows::new(&CLASSES, &backend.stored()),
         over_time: None,
         log: options.log.clone(),
@@ -247,6 +250,7 @@ impl<T: Backend> Run<T> {
         self.land_all()?;
         self.backend.rest(options.age.as_ref().map_or(0, Age::rest_ns));
         self.begin_counting(options);
+        self.cache_before = workload.cache().unwrap_or_default();
         let requests = options.limit.unwrap_or(u64::MAX);
         let goal = Goal { phase: "running", requests, written_blocks: u64::MAX };
         let complete = self.serve_until(workload, goal, watch)?;

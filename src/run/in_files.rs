@@ -53,6 +53,7 @@ impl Outcome {
             cpu: place.cpu().cloned(),
             interrupted: done.interrupted,
             failure: done.failure,
+            cache: None,
             workload: done.workload,
         };
         match place {

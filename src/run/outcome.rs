@@ -13,10 +13,13 @@ use crate::device::Account;
 use crate::expression::{Kind, with_top_options};
 use crate::fs::sfs::Census;
 use crate::label::{Content, Label};
-use crate::report::{CpuResult, FilesResult, Latencies, LedgerRow, RunResult, WorkloadResult, WriteAmplification};
+use crate::report::{
+    CacheResult, CpuResult, EngineResult, FilesResult, Latencies, LedgerRow, RunResult, WorkloadResult,
+    WriteAmplification,
+};
 use crate::task::CpuTable;
 use crate::units::BLOCK_BYTES;
-use crate::workload::Workload;
+use crate::workload::{CacheCounts, EngineCounts, Workload};
 
 /// The outcome of a run. The result has the measurements even if the run failed.
 #[derive(Debug)]
@@ -42,6 +45,8 @@ pub(super) struct PathName<'a> {
 pub(super) struct Measured {
     pub seed: u64,
     pub workload: WorkloadResult,
+    /// The cache whose drive the path is, if it is one's.
+    pub cache: Option<CacheResult>,
     /// The ledger's rows above the path's stations.
     pub above: Vec<LedgerRow>,
     /// The workload's writes to the top station, if it wrote to it directly.
@@ -105,6 +110,7 @@ impl Outcome {
             seconds_wall: 0.0,
             seconds_simulated: measured.seconds_simulated,
             interrupted: measured.interrupted,
+            cache: measured.cache,
             flash: parts.flash,
             translation: parts.translation,
             write_amplification: WriteAmplification {
@@ -183,6 +189,7 @@ fn measured<B: Backend>(
     let is_timed = run.backend.is_timed();
     let steady = steady_from(run.windows.marks());
     let seconds_simulated = is_timed.then(|| run.end.since_ns(run.start) as f64 / 1e9);
+    let counts = cache_counts(run, workload);
     let served = WorkloadResult {
         name: workload.name().to_string(),
         requests: run.served.requests,
@@ -190,7 +197,10 @@ fn measured<B: Backend>(
         written_blocks: run.served.written_blocks,
         discarded_blocks: run.served.discarded_blocks,
         rejected_lines: workload.rejected(),
-        application_blocks: application_blocks(&run.served, run.backend.cpu().is_some()),
+        application_blocks: match &counts {
+            Some(counts) => Some(counts.object_bytes().div_ceil(BLOCK_BYTES)),
+            None => application_blocks(&run.served, run.backend.cpu().is_some()),
+        },
     };
     Measured {
         seed: options.seed,
@@ -215,6 +225,38 @@ fn measured<B: Backend>(
         interrupted: matches!(ended, Ok(false)),
         failure: ended.err(),
         workload: served,
+        cache: counts.as_ref().map(cache_result),
+    }
+}
+
+/// The counts of the workload's cache from the beginning of counting, if it has one.
+fn cache_counts<B: Backend>(run: &Run<B>, workload: &dyn Workload) -> Option<CacheCounts> {
+    workload.cache().map(|counts| counts.since(&run.cache_before))
+}
+
+fn cache_result(counts: &CacheCounts) -> CacheResult {
+    let over = |part: u64, whole: u64| (whole > 0).then(|| part as f64 / whole as f64);
+    let engine = |of: &EngineCounts| EngineResult {
+        hits: of.hits,
+        objects: of.objects,
+        object_bytes: of.object_bytes,
+        written_bytes: of.written_bytes,
+        write_amplification: over(of.written_bytes, of.object_bytes),
+        evicted: of.evicted,
+    };
+    let CacheCounts { buckets, regions, .. } = counts;
+    CacheResult {
+        gets: counts.gets,
+        hit_ratio: over(counts.memory_hits + buckets.hits + regions.hits, counts.gets),
+        memory_hits: counts.memory_hits,
+        sets: counts.sets,
+        set_bytes: counts.set_bytes,
+        deletes: counts.deletes,
+        not_admitted: counts.not_admitted,
+        too_large: counts.too_large,
+        write_amplification: over(buckets.written_bytes + regions.written_bytes, counts.object_bytes()),
+        buckets: engine(buckets),
+        regions: engine(regions),
     }
 }
 

@@ -7,11 +7,13 @@ pub mod trace;
 
 use crate::label::Content;
 
+mod cache_counts;
 pub mod files;
 pub mod fio_job;
 pub mod generator;
 mod merging;
 
+pub use cache_counts::{CacheCounts, EngineCounts};
 pub use merging::Merging;
 
 /// The kind of an operation.
@@ -99,6 +101,11 @@ pub trait Workload: Send {
     /// The number of lines or records rejected so far.
     fn rejected(&self) -> u64 {
         0
+    }
+
+    /// The counts of a cache whose drive is asked, from its first request on.
+    fn cache(&self) -> Option<CacheCounts> {
+        None
     }
 
     /// Warnings about the input, such as the first rejected lines. Call it after the last batch.

@@ -146,6 +146,7 @@ impl Source {
             return Ok(Source::Shell(command.to_string()));
         }
         let looks_like_a_file = text.contains('/') || (text.contains('.') && !text.contains(':'));
+        let looks_like_a_file = looks_like_a_file && !generator::is_with_options(text);
         if looks_like_a_file {
             return Err(no_file(Path::new(text)));
         }
@@ -171,11 +172,12 @@ impl Source {
     }
 
     /// The file it is read from, if any.
-    pub fn file(&self) -> Option<&Path> {
+    pub fn file(&self) -> Option<PathBuf> {
         match self {
-            Source::Trace(file) => Some(file.path()),
-            Source::FioJob(file) | Source::Recording(file) => Some(file),
-            Source::Generator(_) | Source::Files(_) | Source::Shell(_) => None,
+            Source::Trace(file) => Some(file.path().to_path_buf()),
+            Source::FioJob(file) | Source::Recording(file) => Some(file.clone()),
+            Source::Generator(term) => generator::file_of(term),
+            Source::Files(_) | Source::Shell(_) => None,
         }
     }
 

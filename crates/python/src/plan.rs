@@ -3,9 +3,11 @@
 use crate::fault;
 use crate::policies::{self, PolicyCost};
 use crate::watch::Watch;
+use flashpath::expression::parse_term;
 use flashpath::report::json;
 use flashpath::run::{Age, Progress, STATIONS};
 use flashpath::task::CpuTable;
+use flashpath::workload::generator;
 use flashpath::workload::trace::{Columns, FORMATS, Format, Stage, TraceOptions};
 use flashpath_environment::{environment, machine_share};
 use flashpath_sweep::{Limits, Point, Request, Traces, WorkloadRequest, check_memory, failed_point, run_point};
@@ -54,8 +56,9 @@ fn workload((text, is_file, name): Workload) -> PyResult<WorkloadRequest> {
         return Ok(WorkloadRequest::Trace { file, name });
     }
     let text = text.to_string_lossy().into_owned();
-    // A group of values in braces may have a '/' of its own.
-    if !text.contains('{') && (text.contains('/') || text.contains('.') && !text.contains(':')) {
+    // A group of values in braces may have a '/' of its own, and options may name a file.
+    let is_expression = text.contains('{') || generator::is_with_options(&text);
+    if !is_expression && (text.contains('/') || text.contains('.') && !text.contains(':')) {
         let help = "name the file of a trace, or a generator such as uniform:writes=6x";
         return Err(fault::input(format!("there is no file {text}"), Some(help.to_string())));
     }
@@ -158,6 +161,7 @@ impl Description {
         let workloads = workloads.into_iter().map(workload).collect::<PyResult<Vec<_>>>()?;
         let input = match &workloads[..] {
             [WorkloadRequest::Trace { file, .. } | WorkloadRequest::FioJob { file, .. }] => Some(file.clone()),
+            [WorkloadRequest::Expression(text)] => parse_term(text).ok().and_then(|term| generator::file_of(&term)),
             _ => None,
         };
         let cpu = cpu.map(cpu_table).transpose()?;

@@ -12,6 +12,7 @@ use flashpath::workload::trace::{TraceOptions, TraceWorkload};
 use flashpath::workload::{fio_job, generator};
 use flashpath_environment::input_file;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// A workload as the user gives it.
@@ -56,10 +57,18 @@ pub struct Work {
 }
 
 enum WorkKind {
-    Generator(Term),
+    /// With the SHA-256 of the file that it reads, if it reads one.
+    Generator(Term, Option<String>),
     Files(Term),
-    Trace { file: PathBuf, name: Option<String>, sha256: String },
-    FioJob { file: PathBuf, sha256: String },
+    Trace {
+        file: PathBuf,
+        name: Option<String>,
+        sha256: String,
+    },
+    FioJob {
+        file: PathBuf,
+        sha256: String,
+    },
 }
 
 /// The size on which a generator is checked before any device is made.
@@ -107,7 +116,8 @@ fn read_expression(text: &str, columns: &mut Vec<String>) -> Result<Vec<Work>, S
     let template = Template::of_workload(text, &kinds)?;
     check_count(&template)?;
     template.axes.iter().filter(|axis| axis.values.len() > 1).for_each(|axis| add_column(columns, &axis.name));
-    let read = |number: usize| {
+    let mut hashes = BTreeMap::new();
+    let mut read = |number: usize| {
         let choice = template.choice(number);
         let name = template.text_of(&choice);
         let checked = parse_term(&name).and_then(|term| {
@@ -117,13 +127,29 @@ fn read_expression(text: &str, columns: &mut Vec<String>) -> Result<Vec<Work>, S
                 Ok(WorkKind::Files(term))
             } else {
                 generator::generator(&term, CHECKED_BYTES, 1)?;
-                Ok(WorkKind::Generator(term))
+                Ok(WorkKind::Generator(term, None))
             }
         });
-        let kind = checked.map_err(|error| template.error_in(&choice, error))?;
+        let mut kind = checked.map_err(|error| template.error_in(&choice, error))?;
+        if let WorkKind::Generator(term, of_file) = &mut kind {
+            *of_file = match generator::file_of(term) {
+                Some(file) => Some(hash_once(file, &mut hashes)?),
+                None => None,
+            };
+        }
         Ok(Work { name, cells: cells_of(&template, &choice), kind })
     };
-    (0..template.count()).map(read).collect()
+    (0..template.count()).map(&mut read).collect()
+}
+
+/// The SHA-256 of a file, which is read once for all values of options.
+fn hash_once(file: PathBuf, known: &mut BTreeMap<PathBuf, String>) -> Result<String, SweepError> {
+    if let Some(hash) = known.get(&file) {
+        return Ok(hash.clone());
+    }
+    let hash = sha256(&file)?;
+    known.insert(file, hash.clone());
+    Ok(hash)
 }
 
 /// The SHA-256 of a file, in hexadecimal digits.
@@ -147,7 +173,7 @@ impl Work {
     pub fn trace(&self) -> Option<(&Path, Option<&str>)> {
         match &self.kind {
             WorkKind::Trace { file, name, .. } => Some((file, name.as_deref())),
-            WorkKind::Generator(_) | WorkKind::Files(_) | WorkKind::FioJob { .. } => None,
+            WorkKind::Generator(..) | WorkKind::Files(_) | WorkKind::FioJob { .. } => None,
         }
     }
 
@@ -155,7 +181,8 @@ impl Work {
     pub(crate) fn identity(&self) -> String {
         let content = match &self.kind {
             WorkKind::Trace { sha256, .. } | WorkKind::FioJob { sha256, .. } => sha256.as_str(),
-            WorkKind::Generator(_) | WorkKind::Files(_) => "",
+            WorkKind::Generator(_, sha256) => sha256.as_deref().unwrap_or_default(),
+            WorkKind::Files(_) => "",
         };
         format!("{}\n{content}", self.name)
     }
@@ -185,7 +212,7 @@ impl Work {
         let blocks =
             |open| JobWork::Blocks(BlockWork { name: self.name.clone(), has_times: self.trace().is_some(), open });
         let work = match &self.kind {
-            WorkKind::Generator(term) => blocks(Box::new(move |bytes| Ok(generator::generator(term, bytes, seed)?))),
+            WorkKind::Generator(term, _) => blocks(Box::new(move |bytes| Ok(generator::generator(term, bytes, seed)?))),
             WorkKind::Files(term) => {
                 let mut workload = file_workload(term, seed)?;
                 workload.name.clone_from(&self.name);

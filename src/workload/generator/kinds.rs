@@ -2,8 +2,9 @@
 
 use super::Setup;
 use super::distribution::{Bell, SelfSimilar, Zipf};
+use super::flash_cache;
 use super::pattern::{Sequential, Uniform};
-use crate::expression::{Choice, ExpressionError, Kind, OptionKind, Settings, Values, words};
+use crate::expression::{Choice, ExpressionError, Kind, OptionKind, Settings, Term, Values, words};
 use crate::label::Content;
 use crate::workload::Workload;
 
@@ -58,7 +59,7 @@ const SCATTER_RANKS: OptionKind = OptionKind {
     about: "on: ranks are scattered over the span, without collisions; off: they are in order",
 };
 
-/// A generator: its own options, then the common ones.
+/// A generator of places: its own options, then the common ones.
 macro_rules! generator {
     ($make:expr, $name:literal, $about:literal $(, $own:expr)*) => {
         Generator {
@@ -67,7 +68,10 @@ macro_rules! generator {
                 about: $about,
                 options: &[$($own,)* WRITES, REQUEST, READS, DISCARDS, SPAN, CONTENT],
             },
-            make: $make,
+            make: |term, settings, device_bytes, seed| {
+                const OF_PLACES: fn(Setup, &Settings) -> Generated = $make;
+                OF_PLACES(Setup::new(term, settings, device_bytes, seed)?, settings)
+            },
         }
     };
 }
@@ -78,11 +82,12 @@ type Generated = Result<Box<dyn Workload>, ExpressionError>;
 /// A generator's kind and its constructor.
 pub(super) struct Generator {
     pub kind: &'static Kind,
-    pub make: fn(Setup, &Settings) -> Generated,
+    /// For a device of these bytes, with this seed.
+    pub make: fn(&Term, &Settings, u64, u64) -> Generated,
 }
 
 /// The generators in the order of listings.
-pub(super) static GENERATORS: [Generator; 7] = [
+pub(super) static GENERATORS: [Generator; 8] = [
     generator!(
         |setup, _| Ok(setup.stream(Sequential::new)),
         "sequential",
@@ -171,4 +176,5 @@ pub(super) static GENERATORS: [Generator; 7] = [
             about: "the size of a region, which is written at once; a request at least",
         }
     ),
+    Generator { kind: &flash_cache::KIND, make: flash_cache::make },
 ];

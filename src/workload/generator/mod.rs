@@ -6,12 +6,14 @@
 //! | `stream` | the workload: a pattern's blocks as operations |
 //! | `pattern` | blocks: sequential, uniform, ranked, hot and cold, a cache's buckets and regions |
 //! | `distribution` | ranks: fio's zipf, pareto and normal |
+//! | `flash_cache` | the requests of a flash cache's drive, from keys of objects |
 //! | `permutation`, `power`, `zeta` | the mathematics of patterns and distributions |
 //!
 //! A request is aligned to its size and lies inside the device; a remainder at the end is not addressed. The same
 //! expression, device size and seed give the same operations on every machine. A workload without requests is refused.
 
 pub(crate) mod distribution;
+mod flash_cache;
 mod kinds;
 pub(crate) mod pattern;
 pub(crate) mod permutation;
@@ -20,12 +22,13 @@ mod stream;
 mod zeta;
 
 use super::Workload;
-use crate::expression::{ExpressionError, Kind, Settings, Term};
+use crate::expression::{ExpressionError, Kind, OptionKind, Settings, Term, Values};
 use crate::random::Random;
 use crate::units::format_size;
 use distribution::Distribution;
 use kinds::GENERATORS;
 use pattern::{CacheEngines, HotCold, Layout, Pattern, Ranked};
+use std::path::PathBuf;
 use stream::{Plan, Stream};
 
 /// The tolerance for shares that add up to 100%: 7.9% and 92.1% do not in binary.
@@ -36,6 +39,20 @@ pub fn kinds() -> Vec<&'static Kind> {
     GENERATORS.iter().map(|generator| generator.kind).collect()
 }
 
+/// True if `text` is the name of a generator and options, which may have names of files.
+pub fn is_with_options(text: &str) -> bool {
+    let name = text.split_once(':').map(|(name, _)| name.trim());
+    name.is_some_and(|name| kinds().iter().any(|kind| kind.name == name))
+}
+
+/// The file that the generator of `term` reads, if it reads any.
+pub fn file_of(term: &Term) -> Option<PathBuf> {
+    let kind = term.find("generator", &kinds()).ok()?;
+    let settings = term.settle(kind).ok()?;
+    let is_file = |option: &&OptionKind| matches!(option.values, Values::File) && settings.is_set(option.name);
+    kind.options.iter().find(is_file).map(|option| PathBuf::from(settings.text(option.name)))
+}
+
 /// The generator that `term` describes, on a device of `device_bytes`.
 ///
 /// Errors point at the option that is unknown, has an invalid value, or does not fit this device.
@@ -43,7 +60,7 @@ pub fn generator(term: &Term, device_bytes: u64, seed: u64) -> Result<Box<dyn Wo
     let kind = term.find("generator", &kinds())?;
     let generator = GENERATORS.iter().find(|generator| std::ptr::eq(generator.kind, kind)).expect("it is one of them");
     let settings = term.settle(kind)?;
-    (generator.make)(Setup::new(term, &settings, device_bytes, seed)?, &settings)
+    (generator.make)(term, &settings, device_bytes, seed)
 }
 
 /// The parameters common to all generators.

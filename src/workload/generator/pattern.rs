@@ -180,9 +180,9 @@ impl Pattern for HotCold {
 }
 
 /// The placement hint of writes to buckets: the first placement identifier.
-const BUCKET_STREAM: u8 = 1;
+pub(super) const BUCKET_STREAM: u8 = 1;
 /// The placement hint of writes to regions: the second.
-const REGION_STREAM: u8 = 2;
+pub(super) const REGION_STREAM: u8 = 2;
 
 /// A flash cache's two engines: small objects in buckets that are rewritten at random, and large ones in regions that are
 /// written whole, one after the other, the oldest first (Berg et al., "The CacheLib Caching Engine", OSDI 2020).

@@ -16,6 +16,7 @@
 //! | `placement`, `replay` | a trace on a device of another size: [`TraceWorkload`] |
 //! | `decoded` | a trace that several replays share: [`DecodedTrace`] |
 //! | `writer` | writes CSV and Parquet: [`TraceWriter`] |
+//! | `keys` | traces of a cache's keys, which have no addresses: [`KeyReader`] |
 //! | `strace_files` | the calls of strace as a recording of calls to a file system: [`convert_calls`] |
 //! | `convert` | converts any trace to these: [`convert()`] |
 //!
@@ -43,6 +44,7 @@ mod format;
 mod ftrace;
 mod intake;
 mod iolog;
+mod keys;
 mod lcs;
 mod lines;
 mod log_writes;
@@ -79,6 +81,8 @@ pub use decoded::{DecodedTrace, MOST_DECODED};
 pub use fields::{Extent, Reason};
 pub use format::Format;
 pub use intake::Request;
+pub(crate) use keys::mixed;
+pub use keys::{KeyAction, KeyReader, KeyRequest};
 pub use lines::LineParser;
 pub use open::Compression;
 pub use placement::Addresses;

@@ -6,7 +6,7 @@
 use super::format::{Format, Records};
 use super::lines::Lines;
 use super::stage::Stage;
-use super::{columnar, vscsi};
+use super::{columnar, keys, vscsi};
 
 /// The examined part of a file, in bytes.
 pub(super) const HEAD_BYTES: usize = 64 << 10;
@@ -65,11 +65,9 @@ pub(super) fn is_filebench(head: &[u8]) -> bool {
     first_lines(head, true).iter().any(|line| FILEBENCH_WORDS.iter().any(|word| line.starts_with(word)))
 }
 
-/// True for a trace of CacheLib's cachebench: keys and sizes of objects.
+/// True for a trace of a cache's keys: keys and sizes of objects.
 pub(super) fn is_of_keys(head: &[u8]) -> bool {
-    let header = head.split(|byte| *byte == b'\n').next().unwrap_or_default().trim_ascii();
-    let has = |name: &[u8]| header.split(|byte| *byte == b',').any(|field| field == name);
-    has(b"key") && has(b"op") && has(b"key_size") && has(b"op_count")
+    keys::begins_trace(head.split(|byte| *byte == b'\n').next().unwrap_or_default().trim_ascii())
 }
 
 /// True for the output of bpftrace's program of the same name, which has no addresses.

@@ -104,8 +104,8 @@ pub static FORMATS: &[Format] = &[
     Format::refused(
         "cachelib",
         recognise::is_of_keys,
-        "a trace of a cache's keys (CacheLib) has no addresses on a drive: where an object is written depends on the \
-         cache. Record the requests of the cache's drive",
+        "a trace of a cache's keys (CacheLib, Twitter) has no addresses on a drive: where an object is written depends on \
+         the cache. Run the requests of a flash cache, with the workload kvcache:trace=FILE",
     ),
     Format::refused(
         "filebench",

@@ -254,7 +254,7 @@ impl Run {
         let is_asked = is_printed || self.json.is_some() || self.csv.is_some() || self.parquet.is_some();
         let unreadable =
             |error: std::io::Error| Failure::input(format!("cannot read the workload's file: {error}"), None);
-        if is_asked { environment(source.file()).map_err(unreadable) } else { Ok(Environment::default()) }
+        if is_asked { environment(source.file().as_deref()).map_err(unreadable) } else { Ok(Environment::default()) }
     }
 
     /// Refuses options that end some threads of a recording before others: these would wait for them.

@@ -38,7 +38,7 @@ impl Run {
         let is_file = |file: &Path| file != Path::new(STANDARD_OUTPUT);
         for (_, file) in outputs.iter().filter(|(_, file)| is_file(file)) {
             report::check_writable(file)?;
-            if source.file().is_some_and(|workload| crate::is_same_file(workload, file)) {
+            if source.file().is_some_and(|workload| crate::is_same_file(&workload, file)) {
                 let message = format!("{} is the workload's file: the results would replace it", file.display());
                 return Err(Failure::input(message, Some("choose another name for the results".to_string())));
             }
