@@ -23,6 +23,11 @@ pub fn escape_path(path: &str) -> String {
     path.split_inclusive(['/', ',', '+', ':']).map(escape).collect::<Vec<_>>().join("<wbr>")
 }
 
+/// A title or a sentence with names of columns and files, with line breaks allowed after their separators.
+pub fn escape_names(text: &str) -> String {
+    text.split_inclusive(['/', ',', '+', ':', '_', '.', '=']).map(escape).collect::<Vec<_>>().join("<wbr>")
+}
+
 /// Quotes an argument for a POSIX shell.
 pub fn shell_word(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/:,+=._-%@".contains(c);

@@ -17,6 +17,8 @@ mod capture_setup;
 mod convert;
 #[path = "program/directory.rs"]
 mod directory;
+#[path = "program/documents.rs"]
+mod documents;
 #[path = "program/ending.rs"]
 mod ending;
 #[path = "program/ext_volume.rs"]
@@ -56,6 +58,8 @@ mod nvme_initiator;
 mod on_kernel;
 #[path = "program/package.rs"]
 mod package;
+#[path = "program/page_widths.rs"]
+mod page_widths;
 #[path = "program/pages.rs"]
 mod pages;
 #[path = "program/parts.rs"]

@@ -21,6 +21,7 @@ const TAG_GAP: f64 = SMALL + 1.0;
 /// Draws the lines of a panel.
 pub fn draw(svg: &mut Svg, panel: &Panel, x: &Placed, y: &Placed) {
     let mut ends = Vec::new();
+    let is_sparse = panel.series.iter().map(|series| series.marks.points()).sum::<usize>() <= MARKERS_OF_PANEL;
     for (number, series) in panel.series.iter().enumerate() {
         let (points, thick_from, is_area) = match &series.marks {
             Marks::Line { points, thick_from } => (points, *thick_from, false),
@@ -51,8 +52,10 @@ pub fn draw(svg: &mut Svg, panel: &Panel, x: &Placed, y: &Placed) {
         if !is_area {
             // Lines that lie on each other have their markers at different places.
             let markers = (MARKERS_OF_PANEL / panel.series.len().max(1)).clamp(2, MARKERS);
-            let step = shown.len().div_ceil(markers).max(1);
-            let marked = shown.iter().skip(number * step / panel.series.len().max(1)).step_by(step);
+            // Few points are measurements of their own, each of which is looked for.
+            let step = if is_sparse { 1 } else { shown.len().div_ceil(markers).max(1) };
+            let first = if is_sparse { 0 } else { number * step / panel.series.len().max(1) };
+            let marked = shown.iter().skip(first).step_by(step);
             let name = if series.tag.is_empty() { &series.name } else { &series.tag };
             let titled = marked.map(|point| {
                 let title = format!("{name}: {}, {}", (x.axis.label)(point.0), (y.axis.label)(point.1));

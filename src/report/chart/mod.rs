@@ -148,6 +148,21 @@ impl Chart {
     }
 }
 
+impl Marks {
+    /// The number of points of a line.
+    fn points(&self) -> usize {
+        match self {
+            Marks::Line { points, .. } => points.len(),
+            Marks::Area(_)
+            | Marks::Intervals(_)
+            | Marks::Noted(_)
+            | Marks::Bars(_)
+            | Marks::Paper { .. }
+            | Marks::Rows(_) => 0,
+        }
+    }
+}
+
 impl Panel {
     /// A panel without series.
     pub fn new(title: &str, x: Axis, y: Axis) -> Panel {

@@ -12,11 +12,14 @@ pub fn page(reproductions: &[Reproduction]) -> String {
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>Figures \u{b7} Flashpath</title>\n\
-         <style>\n{}{}</style>\n</head>\n<body>\n<main>\n<h1>The papers' figures, reproduced</h1>\n{}{papers}</main>\n<script>\n{SCRIPT}</script>\n\
+         <style>\n{}{}</style>\n</head>\n<body>\n<main>\n\
+         <button id=\"theme\" type=\"button\" aria-label=\"Change between light and dark\">Dark</button>\n\
+         <h1>The papers' figures, reproduced</h1>\n{}{papers}</main>\n<script>\n{}</script>\n<script>\n{SCRIPT}</script>\n\
          </body>\n</html>\n",
         css(),
         include_str!("page.css"),
         verdicts(reproductions),
+        include_str!("../html/page.js"),
     )
 }
 

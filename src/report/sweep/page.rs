@@ -9,7 +9,7 @@ use super::means::Group;
 use super::summary::{cells, footnotes, lives};
 use super::unit::Units;
 use crate::report::chart::{SCRIPT, css, embedded};
-use crate::report::escape::escape;
+use crate::report::escape::{escape, escape_names};
 use serde_json::Value;
 
 /// The most failed runs that are named.
@@ -46,18 +46,19 @@ pub fn page(
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>{title} \u{b7} Flashpath</title>\n\
          <style>\n{}{}</style>\n</head>\n<body>\n<main>\n\
          <button id=\"theme\" type=\"button\" aria-label=\"Change between light and dark\">Dark</button>\n\
-         <h1>{title}</h1>\n{}</main>\n<script>\n{}</script>\n<script>\n{SCRIPT}</script>\n</body>\n</html>\n",
+         <h1>{heading}</h1>\n{}</main>\n<script>\n{}</script>\n<script>\n{SCRIPT}</script>\n</body>\n</html>\n",
         css(),
         include_str!("../figure/page.css"),
         sections.concat(),
         include_str!("../html/page.js"),
         title = escape(title),
+        heading = escape_names(title),
     )
 }
 
 /// Sentences in large type.
 fn sentences(said: impl Iterator<Item = String>) -> String {
-    let lines: String = said.map(|sentence| format!("<p class=\"answer\">{}</p>\n", escape(&sentence))).collect();
+    let lines: String = said.map(|sentence| format!("<p class=\"answer\">{}</p>\n", escape_names(&sentence))).collect();
     if lines.is_empty() { lines } else { format!("<section>\n{lines}</section>\n") }
 }
 
@@ -70,7 +71,7 @@ fn devices(all: &[Distribution], asked: Option<&str>, units: &Units) -> String {
     };
     let (head, rows) = distribution_cells(all, units);
     format!(
-        "<section>\n<h2>{}</h2>\n{}<div class=\"scroll\"><table>\n{}{}</table></div>\n<p>{}</p></section>\n",
+        "<section>\n<h2>{}</h2>\n{}<div class=\"scroll numbers\"><table>\n{}{}</table></div>\n<p>{}</p></section>\n",
         escape(&chart.summary),
         embedded(&chart),
         line(&head, "th"),
@@ -113,7 +114,7 @@ fn table_of(title: &str, groups: &[Group], figure: &Option<Figure>, units: &Unit
         more => format!("<p>{more} more rows are in the CSV alone.</p>"),
     };
     format!(
-        "<section>\n<h2>{title}</h2>\n<div class=\"scroll\"><table>\n{}{body}</table></div>\n{rest}</section>\n",
+        "<section>\n<h2>{title}</h2>\n<div class=\"scroll numbers\"><table>\n{}{body}</table></div>\n{rest}</section>\n",
         line(&head, "th")
     )
 }

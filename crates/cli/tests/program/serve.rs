@@ -137,10 +137,15 @@ pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
+/// True if this process may mount through FUSE.
+pub fn can_mount() -> bool {
+    let is_root = nix::unistd::geteuid().is_root();
+    is_root && std::fs::OpenOptions::new().read(true).write(true).open("/dev/fuse").is_ok()
+}
+
 /// A bench for FUSE mounts and loop devices; `None` and a message if this machine has none.
 pub fn bench_to_mount_in() -> Option<Bench> {
-    let is_root = nix::unistd::geteuid().is_root();
-    if !is_root || std::fs::OpenOptions::new().read(true).write(true).open("/dev/fuse").is_err() {
+    if !can_mount() {
         super::skipped::skipped("it needs root and /dev/fuse");
         return None;
     }

@@ -247,3 +247,50 @@ fn odd_file_names_work_or_are_refused_with_the_reason() {
     );
     assert!(bench.path("~d.img").exists());
 }
+
+/// A trace of keys of a cache was refused, and nothing could be run of it.
+#[test]
+fn a_trace_of_keys_is_run_through_a_cache_and_named_in_its_result() {
+    let bench = Bench::new();
+    let mut text = "key,op,size,op_count,key_size\n".to_string();
+    for number in 0..60_000u64 {
+        let key = number * number % 7919;
+        text += &format!("{key},{},{},1,16\n", if number % 4 == 0 { "SET" } else { "GET" }, 100 + key * 37 % 3000);
+    }
+    std::fs::create_dir(bench.path("folder")).unwrap();
+    bench.write("folder/keys.csv", &text);
+    bench.refuses(&["run", "folder/keys.csv", "--on", DRIVE], &["has no addresses", "kvcache:trace=FILE"]);
+    let work = "kvcache:trace=folder/keys.csv,region=256K,memory=1%";
+    let result = bench.json(work, "page:fdp=4/nand:size=64M,timing=off", &[]);
+    let cache = &result["cache"];
+    assert_eq!(cache["gets"], 45_000);
+    let hits: u64 = ["buckets", "regions"].iter().map(|engine| cache[engine]["hits"].as_u64().unwrap()).sum();
+    let ratio = (hits + cache["memory_hits"].as_u64().unwrap()) as f64 / 45_000.0;
+    assert!((cache["hit_ratio"].as_f64().unwrap() - ratio).abs() < 1e-12 && ratio > 0.3, "{cache}");
+    let written: u64 =
+        ["buckets", "regions"].iter().map(|engine| cache[engine]["written_bytes"].as_u64().unwrap()).sum();
+    assert_eq!(written, result["workload"]["written_blocks"].as_u64().unwrap() * 4096);
+    assert_eq!(result["input"]["bytes"], text.len() as u64);
+    let handles = result["translation"]["placement"]["handles"].as_array().unwrap();
+    for (handle, engine) in [(0, "buckets"), (1, "regions")] {
+        assert_eq!(handles[handle]["host_bytes"], cache[engine]["written_bytes"], "{engine}");
+    }
+    let shown = bench.flashpath(&["run", work, "--on", DRIVE]).stdout;
+    for row in [
+        "hit ratio",
+        "found in buckets",
+        "regions, written",
+        "written per byte of objects",
+        "write amplification, application bytes",
+    ] {
+        assert!(shown.contains(row), "{row}: {shown}");
+    }
+    assert!(bench.json("uniform:writes=1M", DRIVE, &[]).get("cache").is_none());
+    // A sweep over options of the cache reads the trace for each.
+    let answer =
+        bench.flashpath(&["sweep", &format!("{work},admit=100%:10%"), "--on", DRIVE, "--csv", "s.csv", "--quiet"]);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let table = std::fs::read_to_string(bench.path("s.csv")).unwrap();
+    assert!(table.lines().count() == 3 && table.lines().next().unwrap().contains("cache.hit_ratio"), "{table}");
+    bench.refuses(&["run", "kvcache:trace=folder/none.csv", "--on", DRIVE], &["cannot read folder/none.csv"]);
+}

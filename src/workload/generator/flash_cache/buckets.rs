@@ -112,7 +112,7 @@ mod tests {
         let (mut buckets, mut pending, mut counts) = (Buckets::new(1, 4096), Pending::new(), EngineCounts::default());
         // Two entries of 2,036 bytes fill the 4,072 behind the header.
         let object = |key, bytes| Object { key, bytes, expires_s: 0 };
-        [(1, 2016), (2, 2016)].map(|(key, bytes)| buckets.put(object(key, bytes), &mut pending, &mut counts));
+        [(1, 2016), (2, 2016)].iter().for_each(|of| buckets.put(object(of.0, of.1), &mut pending, &mut counts));
         assert_eq!((counts.evicted, counts.object_bytes, counts.written_bytes), (0, 4032, 8192));
         buckets.put(object(1, 2016), &mut pending, &mut counts);
         assert_eq!(counts.evicted, 0, "an object takes its own place");

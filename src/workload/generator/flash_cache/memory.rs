@@ -84,7 +84,7 @@ mod tests {
     #[test]
     fn the_least_recently_used_leaves_when_bytes_do_not_fit() {
         let mut memory = Memory::new(100);
-        [(1, 40), (2, 40)].map(|(key, bytes)| memory.put(object(key, bytes)));
+        [(1, 40), (2, 40)].iter().for_each(|of| memory.put(object(of.0, of.1)));
         assert_eq!(memory.take_excess(), None);
         assert_eq!(memory.get(1), Some(object(1, 40)));
         memory.put(object(3, 60));
