@@ -5,7 +5,7 @@ use flashpath::random::Random;
 use flashpath::report::{CacheResult, RunResult};
 use flashpath::run::{BlockWork, Job, NoMachine, Path, Place, RunOptions, Work, run};
 use flashpath::workload::generator::{file_of, generator};
-use flashpath::workload::{Action, CacheCounts, Operation, Workload};
+use flashpath::workload::{Action, CacheCounts, Operation};
 use std::fmt::Write;
 use tempfile::TempDir;
 

@@ -9,6 +9,8 @@ use super::{Colour, Marks, Panel, Svg, text};
 const PAD: f64 = 7.0;
 /// Names that do not fit below their slots are turned by this.
 const TURN: f64 = -40.0;
+/// The most room to the left of a panel for turned names, as a share of its width. Names that need more are cut off.
+const MOST_LEFT: f64 = 0.3;
 /// The most lines of a name.
 const NAME_LINES: usize = 3;
 
@@ -66,11 +68,12 @@ pub fn margins(panel: &Panel, ranges: &Ranges, (column, height): (f64, f64)) -> 
         0 => 0.0,
         lines => lines as f64 * LINE_HEIGHT + 6.0,
     };
-    let left = widest_label(&y, height) + PAD + title;
+    let labels = widest_label(&y, height) + PAD + title;
     let tags = panel.series.iter().map(|series| text::width(&series.tag, SMALL)).fold(0.0, f64::max);
     let right = if tags > 0.0 { tags + 8.0 } else { 6.0 };
-    let slot = (column - left - right) / panel.x.names.len().max(1) as f64;
-    let below = match Names::of(&panel.x.names, slot) {
+    let slot = |left: f64| (column - left - right) / panel.x.names.len().max(1) as f64;
+    let left = labels.max(Names::of(&panel.x.names, labels, slot(labels)).left(&panel.x.names, column, slot(labels)));
+    let below = match Names::of(&panel.x.names, left, slot(left)) {
         Names::Flat(lines) => lines as f64 * (LINE_HEIGHT - 2.0),
         Names::Turned(height) => height,
     };
@@ -91,7 +94,8 @@ enum Names {
 }
 
 impl Names {
-    fn of(names: &[String], slot: f64) -> Names {
+    /// The placement in slots of this width, the first of which begins at `left`.
+    fn of(names: &[String], left: f64, slot: f64) -> Names {
         let room = slot - 4.0;
         let lines = |name: &String| text::wrapped(name, SMALL, room);
         let is_whole = |name: &String| {
@@ -101,9 +105,28 @@ impl Names {
         if names.iter().all(is_whole) {
             return Names::Flat(names.iter().map(|name| lines(name).len()).max().unwrap_or(1).max(1));
         }
-        let widest = names.iter().map(|name| text::width(name, SMALL)).fold(0.0, f64::max);
-        Names::Turned(widest * TURN.abs().to_radians().sin() + LINE_HEIGHT)
+        let fitted = names
+            .iter()
+            .enumerate()
+            .map(|(number, name)| text::width(name, SMALL).min(room_of_turned(left + (number as f64 + 0.5) * slot)));
+        Names::Turned(fitted.fold(0.0, f64::max) * TURN.abs().to_radians().sin() + LINE_HEIGHT)
     }
+
+    /// The room that turned names need to the left of the first slot, of a column of this width.
+    fn left(&self, names: &[String], column: f64, slot: f64) -> f64 {
+        let needed = |(number, name): (usize, &String)| {
+            text::width(name, SMALL) * TURN.abs().to_radians().cos() - (number as f64 + 0.5) * slot
+        };
+        match self {
+            Names::Flat(_) => 0.0,
+            Names::Turned(_) => names.iter().enumerate().map(needed).fold(0.0, f64::max).min(MOST_LEFT * column),
+        }
+    }
+}
+
+/// The widest turned name that ends at `middle` and begins within the picture, which begins at 0.
+fn room_of_turned(middle: f64) -> f64 {
+    middle / TURN.abs().to_radians().cos()
 }
 
 /// Draws the frame: before the marks, which lie on the grid.
@@ -160,7 +183,7 @@ fn numbers(svg: &mut Svg, x: &Placed, frame: &Frame) -> f64 {
 
 /// The names below their slots. Returns their height.
 fn names(svg: &mut Svg, x: &Placed, frame: &Frame) -> f64 {
-    let shape = Names::of(&x.axis.names, x.slot(0).1);
+    let shape = Names::of(&x.axis.names, frame.left, x.slot(0).1);
     for (number, name) in x.axis.names.iter().enumerate() {
         let (start, size) = x.slot(number);
         let middle = start + size / 2.0;
@@ -172,7 +195,8 @@ fn names(svg: &mut Svg, x: &Placed, frame: &Frame) -> f64 {
                 }
             }
             Names::Turned(_) => {
-                svg.turned((middle + 4.0, frame.bottom + PAD + 6.0), TURN, Anchor::End, Font::SMALL, name)
+                let name = text::fitted(name, SMALL, room_of_turned(middle));
+                svg.turned((middle + 4.0, frame.bottom + PAD + 6.0), TURN, Anchor::End, Font::SMALL, &name)
             }
         }
     }

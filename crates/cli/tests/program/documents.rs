@@ -131,12 +131,15 @@ impl Page {
         if faults.is_empty() {
             self.compare(&bench, &answers, &mut faults);
         }
-        for server in &servers {
+        // An unmount has ended some of them.
+        let program = std::fs::canonicalize(env!("CARGO_BIN_EXE_flashpath")).unwrap();
+        let is_alive =
+            |server: &String| std::fs::read_link(format!("/proc/{server}/exe")).is_ok_and(|running| running == program);
+        for server in servers.iter().filter(|server| is_alive(server)) {
             assert!(Command::new("kill").arg(server).status().unwrap().success());
         }
         wait_until("the servers end", || {
-            servers.iter().all(|server| !FilePath::new("/proc").join(server).exists())
-                && ["DIR", "mnt"].iter().all(|folder| !is_mounted(&bench.path(folder)))
+            !servers.iter().any(is_alive) && ["DIR", "mnt"].iter().all(|folder| !is_mounted(&bench.path(folder)))
         });
         faults
     }
@@ -268,7 +271,8 @@ fn the_commands_of_every_page_run_in_their_order_and_print_what_the_page_says() 
             scope.spawn(|| {
                 while let Some(page) = pages.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let begun = std::time::Instant::now();
-                    faults.lock().unwrap().extend(page.run());
+                    let wrong = page.run();
+                    faults.lock().unwrap().extend(wrong);
                     seconds.lock().unwrap().insert(page.name.clone(), begun.elapsed().as_secs());
                 }
             });
@@ -308,15 +312,30 @@ fn indented(page: &Page) -> Vec<(usize, Vec<String>)> {
         while let Some(continued) = text.strip_suffix('\\') {
             text = format!("{} {}", continued.trim_end(), lines.next().map_or("", |(_, line)| line.trim()));
         }
-        // Words of a command have one blank between them; a note has more before it, and names of commands may, too.
-        let (command, rest) = text.split_at("flashpath ".len());
-        let (name, rest) = rest.split_once(' ').unwrap_or((rest, ""));
-        let rest = rest.trim_start().split("  ").next().unwrap_or_default();
-        let rest = rest.split(" # ").next().unwrap_or_default().split(" -- ").next().unwrap_or_default();
-        let words = [command.trim(), name].into_iter().chain(rest.split_whitespace());
-        commands.push((at + 1, words.map(|word| word.trim_matches('\'').to_string()).collect()));
+        commands.push((at + 1, words_of(&text)));
     }
     commands
+}
+
+/// The words of a command, as a shell has them, up to a note or the command of another program: a note has two blanks before it, but
+/// for those behind the command's name.
+fn words_of(text: &str) -> Vec<String> {
+    let (mut words, mut quoted) = (Vec::new(), false);
+    let parts = text.split(' ');
+    for part in parts {
+        let ends = part.is_empty() && words.len() > 2 || part == "#" || part == "--";
+        if ends && !quoted {
+            break;
+        }
+        let was_quoted = quoted;
+        quoted ^= part.matches('\'').count() % 2 == 1;
+        match words.last_mut() {
+            Some(last) if was_quoted => *last = format!("{last} {}", part.trim_end_matches('\'')),
+            _ if part.is_empty() => {}
+            _ => words.push(part.trim_matches('\'').to_string()),
+        }
+    }
+    words
 }
 
 /// Commands in the text have placeholders, and are not run: each is one that the program has, with options that it takes, and

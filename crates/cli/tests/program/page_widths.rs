@@ -24,7 +24,7 @@ const PAGES: [(&str, &str, &[&str]); 9] = [
             "--on",
             "small=page:op=14%/nand:size=96M",
             "--on",
-            "page:op=28%,victim=cost-benefit,streams=content,wear=static/nand:size=96M,channels=2,dies=2",
+            "page:op=28%,victim=cost-benefit,streams=content,wear=static/nand:size=128M",
             "--on",
             "dftl:table=1000/nand:size=96M",
         ],
@@ -40,7 +40,7 @@ const PAGES: [(&str, &str, &[&str]); 9] = [
             "1s",
             "--fill",
             "--on",
-            "page:op=14%/nand:size=96M,channels=2,dies=2",
+            "page:op=14%/nand:size=96M",
         ],
     ),
     (
@@ -57,7 +57,11 @@ const PAGES: [(&str, &str, &[&str]); 9] = [
             "journal=ext:data=journal/page/nand:size=64M",
         ],
     ),
-    ("cache.html", ".hero", &["run", "kvcache:writes=2x,region=256K", "--on", "page:op=14%,fdp=2/nand:size=96M"]),
+    (
+        "cache.html",
+        ".hero",
+        &["run", "kvcache:writes=2x,region=256K", "--on", "page:op=14%,fdp=2/nand:size=96M,pages-per-block=64"],
+    ),
     (
         "sweep.html",
         ".chart",
@@ -109,24 +113,20 @@ const FRAMES: &str = r#"<!doctype html><html><body style="margin:0"><pre id="fou
 const found = document.getElementById("found");
 const say = (text) => { found.textContent += text + "\n"; };
 const pages = PAGES, screens = SCREENS;
-// What lies in a box that scrolls, or is not drawn, may be as wide as it likes.
-const isShown = (element, view) => {
-  for (let at = element; at && at.nodeType === 1; at = at.parentElement) {
-    const style = view.getComputedStyle(at);
-    if (style.display === "none" || style.visibility === "hidden") return false;
-    if (at !== element && /auto|scroll/.test(style.overflowX)) return false;
-  }
-  return element.getClientRects().length > 0;
+// What lies in a box that scrolls may be as wide as it likes.
+const isInScrolled = (element, view) => {
+  for (let at = element.parentElement; at; at = at.parentElement)
+    if (/auto|scroll/.test(view.getComputedStyle(at).overflowX)) return true;
+  return false;
 };
 const check = (frame, page, answer, width, height) => {
   const view = frame.contentWindow, root = frame.contentDocument.documentElement, name = page + " at " + width;
   if (root.scrollWidth > width) say(name + ": the page is " + root.scrollWidth + " px wide");
   for (const element of root.querySelectorAll("body *")) {
-    if (!isShown(element, view)) continue;
+    if (element.getClientRects().length === 0) continue;
     const box = element.getBoundingClientRect();
-    if (box.width === 0) continue;
     const words = element.tagName + " " + element.textContent.trim().slice(0, 60);
-    if (box.right > width + 1 || box.left < -1) say(name + ": from " + box.left + " to " + box.right + ": " + words);
+    if (!isInScrolled(element, view) && (box.right > width + 1 || box.left < -1)) say(name + ": from " + box.left + " to " + box.right + ": " + words);
     if (element.tagName === "text") {
       const svg = element.ownerSVGElement.getBoundingClientRect();
       if (box.right > svg.right + 2 || box.left < svg.left - 2 || box.top < svg.top - 2 || box.bottom > svg.bottom + 2)

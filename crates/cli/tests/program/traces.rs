@@ -261,7 +261,7 @@ fn a_trace_of_keys_is_run_through_a_cache_and_named_in_its_result() {
     bench.write("folder/keys.csv", &text);
     bench.refuses(&["run", "folder/keys.csv", "--on", DRIVE], &["has no addresses", "kvcache:trace=FILE"]);
     let work = "kvcache:trace=folder/keys.csv,region=256K,memory=1%";
-    let result = bench.json(work, "page:fdp=4/nand:size=64M,timing=off", &[]);
+    let result = bench.json(work, "page:fdp=2/nand:size=64M,pages-per-block=64,timing=off", &[]);
     let cache = &result["cache"];
     assert_eq!(cache["gets"], 45_000);
     let hits: u64 = ["buckets", "regions"].iter().map(|engine| cache[engine]["hits"].as_u64().unwrap()).sum();
