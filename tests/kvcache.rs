@@ -53,7 +53,7 @@ impl Trace {
             };
             // Sizes change sometimes, also from small to large.
             let version = if random.below(10) == 0 { random.below(5) } else { 0 };
-            let value_bytes = if key % 3 == 0 {
+            let value_bytes = if key.is_multiple_of(3) {
                 1500 + (key * 7919 + version * 997) % 7500
             } else {
                 1 + (key * 31 + version * 400) % 900
@@ -384,7 +384,7 @@ fn drawn_requests_write_what_was_asked_for_and_a_seed_decides_them() {
     let (operations, counts) = requests_of(text, 32 * MIB, 1).unwrap();
     let written: u64 = operations.iter().filter(|of| of.action == Action::Write).map(|of| of.length_bytes).sum();
     assert!((32 * MIB..33 * MIB).contains(&written), "{written} bytes");
-    assert!(operations.iter().all(|of| of.end_bytes() <= 32 * MIB && of.offset_bytes % 4096 == 0));
+    assert!(operations.iter().all(|of| of.end_bytes() <= 32 * MIB && of.offset_bytes.is_multiple_of(4096)));
     let hits = counts.memory_hits + counts.buckets.hits + counts.regions.hits;
     assert!(counts.gets > 10_000 && hits > counts.gets / 10, "{counts:?}");
     assert_eq!(requests_of(text, 32 * MIB, 1).unwrap().0, operations);

@@ -3,9 +3,11 @@
 use super::row::{Better, Quantity, Row, make_row};
 use super::{CacheResult, EngineResult, RunResult, number};
 
+/// An engine of a cache.
+type Engine = fn(&CacheResult) -> &EngineResult;
+
 /// The engines: the names of their rows.
-const ENGINES: [(&str, fn(&CacheResult) -> &EngineResult); 2] =
-    [("buckets", |cache| &cache.buckets), ("regions", |cache| &cache.regions)];
+const ENGINES: [(&str, Engine); 2] = [("buckets", |cache| &cache.buckets), ("regions", |cache| &cache.regions)];
 
 /// The rows; none if no workload is a cache's.
 pub fn rows(results: &[RunResult]) -> Vec<Row> {

@@ -366,10 +366,9 @@ fn commands_in_the_text_have_options_and_paths_that_there_are() {
                     .split_once('=')
                     .filter(|(name, _)| !name.contains([':', '/']))
                     .map_or(word.as_str(), |(_, path)| path);
-                if is_path && command != "sweep" && path.contains('/') {
-                    if let Err(error) = flashpath::run::Path::read(path) {
-                        fault(&error.to_string());
-                    }
+                let is_path = is_path && command != "sweep" && path.contains('/');
+                if is_path && let Err(error) = flashpath::run::Path::read(path) {
+                    fault(&error.to_string());
                 }
             }
             checked += 1;
