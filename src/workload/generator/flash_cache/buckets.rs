@@ -8,7 +8,7 @@
 //! ```
 
 use super::super::pattern::BUCKET_STREAM;
-use super::cache::Object;
+use super::object::Object;
 use super::operations::{self, Pending};
 use crate::workload::{Action, EngineCounts};
 use std::ops::Range;

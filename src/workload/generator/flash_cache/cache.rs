@@ -2,27 +2,11 @@
 
 use super::buckets::Buckets;
 use super::memory::Memory;
+use super::object::Object;
 use super::operations::Pending;
 use super::regions::Regions;
 use crate::random::Random;
 use crate::workload::CacheCounts;
-
-/// An object of the cache.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Object {
-    /// The hash of its key.
-    pub key: u64,
-    /// Bytes of key and value.
-    pub bytes: u64,
-    /// The second from which it is not valid any more; 0: it is for ever.
-    pub expires_s: u64,
-}
-
-impl Object {
-    fn is_valid(&self, now_s: u64) -> bool {
-        self.expires_s == 0 || now_s < self.expires_s
-    }
-}
 
 /// A cache of objects on a drive.
 ///

@@ -1,6 +1,6 @@
 //! Objects in memory: the least recently used leaves first.
 
-use super::cache::Object;
+use super::object::Object;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 

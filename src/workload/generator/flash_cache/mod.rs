@@ -7,6 +7,7 @@
 //! | `requests` | requests for objects: of a trace of keys, or drawn |
 //! | `workload` | the workload: requests for objects as operations of the drive |
 //! | `cache` | the cache: memory in front of two engines, and what it counts |
+//! | `object` | an object: its key, its bytes, and its end |
 //! | `memory` | objects in memory, the least recently used of which leaves first |
 //! | `buckets` | small objects: each in the bucket of its key, which is read and written as a whole |
 //! | `regions` | large objects: one behind the other in regions, which are written and forgotten as a whole |
@@ -18,6 +19,7 @@
 mod buckets;
 mod cache;
 mod memory;
+mod object;
 mod operations;
 mod options;
 mod regions;

@@ -4,7 +4,7 @@
 //! An object takes 32 bytes beside its key and value, in multiples of 512, as in CacheLib.
 
 use super::super::pattern::REGION_STREAM;
-use super::cache::Object;
+use super::object::Object;
 use super::operations::{self, Pending};
 use crate::expression::Choice;
 use crate::workload::{Action, EngineCounts};

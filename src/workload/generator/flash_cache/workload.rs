@@ -1,7 +1,8 @@
 //! The workload: requests for objects as operations of the drive.
 
 use super::super::pattern::{BUCKET_STREAM, REGION_STREAM};
-use super::cache::{FlashCache, Object};
+use super::cache::FlashCache;
+use super::object::Object;
 use super::operations::Pending;
 use super::requests::Requests;
 use crate::workload::trace::{KeyAction, KeyRequest};
