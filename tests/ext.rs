@@ -48,6 +48,8 @@ mod memory;
 mod nvm;
 #[path = "ext/nvm_regions.rs"]
 mod nvm_regions;
+#[path = "ext/orders.rs"]
+mod orders;
 #[path = "ext/other_makers.rs"]
 mod other_makers;
 #[path = "ext/pair.rs"]

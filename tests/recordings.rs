@@ -28,7 +28,7 @@ fn random_records(random: &mut Random, count: u64) -> Vec<Record> {
         let (parent, inode) = (some(random), some(random));
         let (offset, length) = (random.below(50_000), 1 + random.below(30_000));
         next_inode += 1;
-        let call = match random.below(16) {
+        let call = match random.below(18) {
             0 => Call::MakeDirectory { parent, inode: next_inode, name: name(random) },
             1 | 2 => Call::Create { parent, inode: next_inode, name: name(random) },
             3 => Call::FoundFile { parent: 1, inode: next_inode, length, name: name(random) },
@@ -39,6 +39,8 @@ fn random_records(random: &mut Random, count: u64) -> Vec<Record> {
             8 => Call::Truncate { inode, length: offset },
             9 => Call::Fsync { inode },
             10 => Call::Fdatasync { inode },
+            14 => Call::Fbarrier { inode },
+            15 => Call::Fdatabarrier { inode },
             11 => Call::Punch { inode, offset, length },
             12 => Call::Read { inode, offset, length },
             13 => Call::Symlink { parent, inode: next_inode, length: 20, name: name(random) },

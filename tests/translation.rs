@@ -564,3 +564,166 @@ fn a_tight_drive_with_many_open_blocks_still_finds_room() {
         }
     }
 }
+
+/// The writes of epochs, and what is left of them after a power cut.
+struct InOrder<T> {
+    drive: T,
+    /// The stamps of each page, the newest last; stamps go up.
+    written: Vec<Vec<u32>>,
+    /// The first stamp of each epoch.
+    epochs: Vec<u32>,
+    random: Random,
+    stamp: u32,
+    /// The drive is told where an epoch ends.
+    has_barriers: bool,
+}
+
+impl<T: Translation<Timing: Timing<Moment = ()>>> InOrder<T> {
+    fn new(drive: T, seed: u64, has_barriers: bool) -> InOrder<T> {
+        let written = vec![Vec::new(); drive.exported_pages() as usize];
+        InOrder { drive, written, epochs: vec![0], random: Random::new(seed, "in order"), stamp: 0, has_barriers }
+    }
+
+    /// A few writes, some of them sequential, some of pages that are written again and again; then a barrier.
+    fn epoch(&mut self) {
+        let pages = self.written.len() as u64;
+        let first = self.random.below(pages);
+        for at in 0..1 + self.random.below(12) {
+            let page = match self.random.below(3) {
+                0 => self.random.below(8),
+                1 => self.random.below(pages),
+                _ => (first + at) % pages,
+            };
+            self.stamp += 1;
+            self.written[page as usize].push(self.stamp);
+            let content = Content::from_low_bits(self.random.below(4) as u8);
+            let provenance = Provenance { origin: Cause::HostWrite, content };
+            let (page, stream) = (LogicalPage(page as u32), self.random.below(7) as u8);
+            self.drive.write(PageWrite { page, provenance, stream, stamp: self.stamp }, ()).unwrap();
+            assert_eq!(self.drive.read(page, ()).unwrap().0, Some(self.stamp), "the newest version is read");
+        }
+        if self.has_barriers {
+            self.drive.begin_epoch();
+        }
+        self.epochs.push(self.stamp + 1);
+    }
+
+    /// Takes what a power cut has left. Fails with the page that should be newer, since something of a later epoch is there.
+    fn check(&mut self) -> Result<(), String> {
+        let found: Vec<u32> = (0..self.written.len() as u32)
+            .map(|page| self.drive.read(LogicalPage(page), ()).unwrap().0.unwrap_or(0))
+            .collect();
+        let last = found.iter().copied().max().unwrap_or(0);
+        let begun = self.epochs.iter().copied().take_while(|first| *first <= last).last().unwrap_or(0);
+        for (page, (found, written)) in found.iter().zip(&mut self.written).enumerate() {
+            assert!(*found == 0 || written.contains(found), "page {page} has {found}, which it was never");
+            let needed = written.iter().copied().rfind(|stamp| *stamp < begun).unwrap_or(0);
+            if *found < needed {
+                return Err(format!(
+                    "page {page} has {found}, and {needed} was before the epoch of {last}, from {begun} on"
+                ));
+            }
+            // What is found is durable; what is lost is never there again.
+            *written = if *found == 0 { Vec::new() } else { vec![*found] };
+        }
+        Ok(())
+    }
+}
+
+/// Epochs and power cuts; the error of the first one that breaks the order.
+fn in_order<T: Translation<Timing: Timing<Moment = ()>>>(
+    drive: T,
+    plug: &Plug,
+    seed: u64,
+    has_barriers: bool,
+) -> Result<(), String> {
+    let mut checked = InOrder::new(drive, seed, has_barriers);
+    let (mut cuts, mut held) = (Random::new(seed, "cuts"), 0);
+    for _ in 0..40 {
+        plug.0.store(cuts.below(2 * checked.written.len() as u64), Relaxed);
+        let steps = catch_unwind(AssertUnwindSafe(|| {
+            loop {
+                checked.epoch();
+                held = held.max(checked.drive.buffer().expect("it has a buffer").held.total());
+            }
+        }));
+        let Err(cause) = steps;
+        if !cause.is::<PowerCut>() {
+            resume_unwind(cause);
+        }
+        plug.0.store(u64::MAX, Relaxed);
+        checked = InOrder { drive: checked.drive.after_power_cut().unwrap(), ..checked };
+        checked.check()?;
+    }
+    assert!(held > 8, "a barrier leaves {held} pages in the buffer");
+    Ok(())
+}
+
+fn in_order_with<L: FlashLayer>(drive: &DriveSettings, seed: u64, has_barriers: bool) -> Option<Result<(), String>> {
+    let layer = drive.layer::<L>()?;
+    let plug = Plug(Arc::new(AtomicU64::new(u64::MAX)));
+    let flash = Nand::new(drive.nand.geometry, drive.nand.endurance, true, plug.clone());
+    let buffered = Buffered::new(layer.on(flash, seed), layer.buffer().expect("it has a buffer"));
+    Some(in_order(buffered, &plug, seed, has_barriers))
+}
+
+fn keeps_order(path: &str, seed: u64, has_barriers: bool) -> Result<(), String> {
+    let path = Path::read(path).unwrap();
+    let drive = path.drive().unwrap();
+    in_order_with::<PageSettings>(drive, seed, has_barriers)
+        .or_else(|| in_order_with::<FdpSettings>(drive, seed, has_barriers))
+        .or_else(|| in_order_with::<DftlSettings>(drive, seed, has_barriers))
+        .or_else(|| in_order_with::<FastSettings>(drive, seed, has_barriers))
+        .or_else(|| in_order_with::<SuperblockSettings>(drive, seed, has_barriers))
+        .unwrap_or_else(|| panic!("{}: its layer is not in this suite", path.text))
+        .map_err(|why| format!("{}, seed {seed}: {why}", path.text))
+}
+
+/// Volatile buffers before each layer: of whole pages, of parts of pages, with one open page of flash and with several.
+fn volatile_buffers() -> Vec<String> {
+    let buffer = "buffer=128K,buffer-policy=volatile";
+    let mut paths: Vec<String> = SHAPES
+        .iter()
+        .flat_map(|shape| {
+            ["page:export=60%", "dftl:export=50%,table=64", "fast:export=60%", "superblock:export=50%"]
+                .map(|layer| format!("{layer},{buffer}/nand:{shape}"))
+        })
+        .collect();
+    for shape in IN_UNITS {
+        for layer in ["page:export=30%", "page:export=30%,streams=content", "dftl:export=25%,table=64"] {
+            paths.push(format!("{layer},{buffer}/nand:{shape}"));
+        }
+        paths.push(format!("page:export=20%,fdp=3,{buffer}/nand:{}", shape.replace("=48M", "=64M")));
+    }
+    paths
+}
+
+#[test]
+fn after_any_cut_of_power_a_volatile_buffer_has_kept_the_order_of_epochs() {
+    let seeds = std::env::var("POWER_CUT_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(2);
+    for path in volatile_buffers() {
+        for seed in 0..seeds {
+            keeps_order(&path, seed, true).unwrap_or_else(|why| panic!("{why}"));
+        }
+    }
+}
+
+/// The cause of the order is the barrier: a buffer that is not told of epochs mixes them.
+#[test]
+fn without_barriers_a_volatile_buffer_mixes_epochs() {
+    for path in volatile_buffers() {
+        assert!(
+            (0..20).any(|seed| keeps_order(&path, seed, false).is_err()),
+            "{path} kept an order that nobody asked for"
+        );
+    }
+}
+
+#[test]
+fn a_protected_buffer_has_nothing_to_keep_in_order_and_loses_nothing() {
+    for shape in SHAPES {
+        keeps_order(&format!("page:export=60%,buffer=128K/nand:{shape}"), 1, true)
+            .unwrap_or_else(|why| panic!("{why}"));
+        with_drive(&format!("page:export=60%,buffer=128K/nand:{shape}"), 77);
+    }
+}

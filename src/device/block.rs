@@ -4,7 +4,7 @@
 //! [`BlockDevice::block_width`] is the number of bytes of a buffer for one block. The same code passes both; a
 //! simulated terabyte costs four bytes a block, and every read can still be verified.
 
-use super::{Account, DeviceError, Lba, Placement};
+use super::{Account, DeviceError, Epochs, Lba, Placement};
 use crate::label::Label;
 use crate::time::Time;
 use crate::units::BLOCK_BYTES;
@@ -120,6 +120,11 @@ pub trait Abilities {
     /// The placement of writes by hints, if there is one. A station that drops hints has none. Default: none.
     fn placement(&self) -> Option<&dyn Placement> {
         self.wrapped().and_then(|device| device.placement())
+    }
+
+    /// The order of epochs, if the device keeps it. A station that writes later, or in another order, has none. Default: none.
+    fn epochs(&self) -> Option<&dyn Epochs> {
+        self.wrapped().and_then(|device| device.epochs())
     }
 
     /// Removes state from the media that only this program understands, and makes that durable; everything else is

@@ -7,6 +7,7 @@
 //! | `zoned` | the seam below dm-zoned: zones, each written in order |
 //! | `memory` | the seam below a journal in memory: bytes in lines, durable after a fence |
 //! | `frame` | the bytes of a block in memory |
+//! | `epochs` | order without flushes: barriers |
 //! | `kept` | the seam below a journal in the volume's own memory: a monitor, which keeps that when the process dies |
 //! | `medium` | an opened device of any kind |
 //! | `station` | a device of a path: its options, and how it is opened |
@@ -28,6 +29,7 @@ mod account;
 mod block;
 pub mod cache;
 pub mod conv;
+mod epochs;
 mod error;
 mod frame;
 pub(crate) mod hold_journal;
@@ -54,6 +56,7 @@ pub use account::{
 };
 pub use block::{Abilities, BlockDevice, Extent, STAMP_BYTES, fill_with_stamp};
 pub(crate) use block::{blocks_in, check_range};
+pub use epochs::Epochs;
 pub use error::{DeviceError, ZoneError};
 /// The frames of a guest, whose memory a monitor keeps.
 pub use flashpath_vmm::{Arena, HeldName, NameError};

@@ -199,6 +199,10 @@ impl FileSystem for InProcess {
         self.call(task, "sync", &file.path, |posix, call| posix.sync_file(call, file.inode, what))
     }
 
+    fn order_file(&self, task: &Task<'_>, file: &InProcessFile, what: Durable) -> Result<(), FileSystemError> {
+        self.call(task, "order", &file.path, |posix, call| posix.order_file(call, file.inode, what))
+    }
+
     fn truncate(&self, task: &Task<'_>, file: &InProcessFile, length: u64) -> Result<(), FileSystemError> {
         let request = SetAttributes { size: Some(length), is_open: true, ..SetAttributes::default() };
         self.call(task, "truncate", &file.path, |posix, call| posix.change(call, file.inode, &request).map(drop))

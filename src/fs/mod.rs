@@ -72,6 +72,12 @@ pub trait FileSystem: Send + Sync {
     /// Makes a file durable: data, size and all that a reader needs; with [`Durable::All`] also its times.
     fn sync_file(&self, task: &Task<'_>, file: &Self::File, what: Durable) -> Result<(), FileSystemError>;
 
+    /// Puts a file in order: what it has now is there after a crash if anything is that is changed after this has returned
+    /// (fbarrier; with [`Durable::Data`] fdatabarrier). By default it is durable, which promises more.
+    fn order_file(&self, task: &Task<'_>, file: &Self::File, what: Durable) -> Result<(), FileSystemError> {
+        self.sync_file(task, file, what)
+    }
+
     /// Truncates a file to `length` bytes, or extends it with zeros.
     fn truncate(&self, task: &Task<'_>, file: &Self::File, length: u64) -> Result<(), FileSystemError>;
 

@@ -9,8 +9,8 @@ use crate::device::UnitMap;
 use crate::device::nand::errors::ErrorCounts;
 use crate::device::nand::{LogicalPage, ModesView, Timing, cell_name};
 use crate::device::{
-    Abilities, Account, BlockDevice, BufferAccount, DeviceError, DriveAccount, Extent, FlashAccount, Lba, Memory,
-    ModesAccount, NO_HINT, PageCover, Placement, PlacementAccount, blocks_in, check_range,
+    Abilities, Account, BlockDevice, BufferAccount, DeviceError, DriveAccount, Epochs, Extent, FlashAccount, Lba,
+    Memory, ModesAccount, NO_HINT, PageCover, Placement, PlacementAccount, blocks_in, check_range,
 };
 use crate::label::{Cause, Content, Label, Tally};
 use crate::time::Time;
@@ -28,6 +28,7 @@ pub struct Drive<T> {
     medium: Option<&'static str>,
     /// True if writes are placed by the host's identifiers.
     is_placed: bool,
+    keeps_order: bool,
     state: Mutex<State<T>>,
 }
 
@@ -70,6 +71,7 @@ impl<T: Translation> Drive<T> {
         assert!(blocks <= layer.exported_pages() * u64::from(page_bytes) / BLOCK_BYTES, "the layer exports that many");
         let name = layer.name();
         let is_placed = layer.placement().is_some_and(|placement| placement.is_by_identifier);
+        let keeps_order = layer.keeps_order();
         let state = State {
             requests: Requests::of(&layer),
             layer,
@@ -81,7 +83,7 @@ impl<T: Translation> Drive<T> {
             last_done: Time::ZERO,
             idle_until: Time::ZERO,
         };
-        Drive { blocks, width: block_width, name, medium: None, is_placed, state: Mutex::new(state) }
+        Drive { blocks, width: block_width, name, medium: None, is_placed, keeps_order, state: Mutex::new(state) }
     }
 
     /// The same drive as one medium of several: its account lists no stations within it, and its sent blocks are those
@@ -251,6 +253,13 @@ impl<T: Translation + Send> Placement for Drive<T> {
     }
 }
 
+impl<T: Translation + Send> Epochs for Drive<T> {
+    fn barrier(&self, at: Time) -> Result<Time, DeviceError> {
+        self.state().layer.begin_epoch();
+        Ok(at)
+    }
+}
+
 impl<T: Translation + Send> Abilities for Drive<T> {
     fn wrapped(&self) -> Option<&dyn BlockDevice> {
         None
@@ -262,6 +271,10 @@ impl<T: Translation + Send> Abilities for Drive<T> {
 
     fn placement(&self) -> Option<&dyn Placement> {
         self.is_placed.then_some(self as &dyn Placement)
+    }
+
+    fn epochs(&self) -> Option<&dyn Epochs> {
+        self.keeps_order.then_some(self as &dyn Epochs)
     }
 
     fn extent(&self, first: Lba, blocks: u64) -> Result<Extent, DeviceError> {

@@ -185,6 +185,20 @@ pub trait Translation: Sized {
         Ok(at)
     }
 
+    /// True if pages that were written before [`Translation::begin_epoch`] are durable before those that are written behind
+    /// it, without a flush: the layer is a write buffer.
+    fn keeps_order(&self) -> bool {
+        false
+    }
+
+    /// Begins another epoch, if the layer keeps order.
+    fn begin_epoch(&mut self) {}
+
+    /// True if pages are programmed in the order in which they were written: those of one page of flash follow each other.
+    fn programs_in_order(&self) -> bool {
+        self.flash().geometry.pages_per_program == 1
+    }
+
     /// Discards a page; returns the completion time: a layer with its map on flash may have to read the map first. A
     /// discard noted in RAM alone is lost in a power cut, and an older version may return.
     fn discard(&mut self, page: LogicalPage, at: MomentOf<Self>) -> Result<MomentOf<Self>, TranslationError>;

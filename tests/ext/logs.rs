@@ -91,6 +91,16 @@ impl OnDisk {
         last
     }
 
+    /// Takes the feature of an optimistic log away, so that a replay takes it for one with a flush behind each transaction.
+    pub fn takes_it_for_one_with_flushes(&self) {
+        self.change(self.blocks[0], |block| {
+            block[40] &= 0x7f;
+            block[252..256].fill(0);
+            let sum = !crc32c::crc32c(&block[..1024]);
+            block[252..256].copy_from_slice(&sum.to_be_bytes());
+        });
+    }
+
     /// Changes a block.
     pub fn change(&self, block: u64, change: impl FnOnce(&mut [u8])) {
         let mut bytes = self.disk.bytes(block);

@@ -58,6 +58,9 @@ impl<F: FileSystem, H: Fn(&Task<'_>, &'static str, u64) -> io::Result<()> + Send
     fn sync_file(&self, task: &Task<'_>, file: &F::File, what: Durable) -> Result<(), FileSystemError> {
         self.at(task, "fsync", 0)?.sync_file(task, file, what)
     }
+    fn order_file(&self, task: &Task<'_>, file: &F::File, what: Durable) -> Result<(), FileSystemError> {
+        self.at(task, "fbarrier", 0)?.order_file(task, file, what)
+    }
     fn truncate(&self, task: &Task<'_>, file: &F::File, length: u64) -> Result<(), FileSystemError> {
         self.at(task, "truncate", 0)?.truncate(task, file, length)
     }

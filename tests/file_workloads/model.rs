@@ -170,7 +170,10 @@ impl Model {
             | FileOperation::Symlink { .. }
             | FileOperation::Truncate { .. }
             | FileOperation::Idle { .. } => unreachable!("only recordings have {operation:?}"),
-            FileOperation::Fsync(name) | FileOperation::Fdatasync(name) => self.opened(lane, name),
+            FileOperation::Fsync(name)
+            | FileOperation::Fdatasync(name)
+            | FileOperation::Fbarrier(name)
+            | FileOperation::Fdatabarrier(name) => self.opened(lane, name),
             FileOperation::Close(name) => self.open.remove(&(lane, name)).expect("it is open"),
             FileOperation::Unlink(name) => {
                 let path = path_of(name);

@@ -3,6 +3,8 @@
 //! Fault model. Data written before a completed flush is stored. Of later operations:
 //! - a conventional device has kept any of the writes and discards, block by block, in any combination; a block of the
 //!   metadata area may be torn, part old and part new, at any 512 bytes; discarded blocks read as zeros;
+//! - one that keeps order has kept all writes of some epochs, any of those of the next one, and none behind it; one that lies
+//!   takes barriers, and keeps no order;
 //! - memory has kept any of the lines that were stored and not fenced;
 //! - a zone has kept its operations up to some point, and a first part of the write at that point.
 //!
@@ -16,8 +18,8 @@
 use flashpath::device::nvm::lines::Lines;
 use flashpath::device::nvm::{Nvm, Survival};
 use flashpath::device::{
-    Abilities, Account, BlockDevice, DeviceError, Frame, KeptBlocks, KeptVolume, Lba, Monitor, OwnMonitor, Zone,
-    ZoneError, ZoneKind, ZoneState, ZonedDevice, ZonedShape,
+    Abilities, Account, BlockDevice, DeviceError, Epochs, Frame, KeptBlocks, KeptVolume, Lba, Monitor, OwnMonitor,
+    Zone, ZoneError, ZoneKind, ZoneState, ZonedDevice, ZonedShape,
 };
 use flashpath::label::{Label, Tally};
 use flashpath::random::Random;
@@ -182,6 +184,16 @@ fn check_range(first: Lba, count: usize, blocks: u64) -> Result<(), DeviceError>
     }
 }
 
+/// What a device makes of barriers.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// It has none.
+    Refused,
+    Kept,
+    /// It takes them, and keeps no order.
+    Ignored,
+}
+
 /// A conventional device. Clones share its content.
 #[derive(Clone)]
 pub struct Disk(Arc<Mutex<DiskState>>, Power);
@@ -194,8 +206,10 @@ struct DiskState {
     never_torn: Option<u64>,
     live: BTreeMap<u64, Block>,
     durable: BTreeMap<u64, Block>,
-    /// Since the last flush, in order.
-    pending: Vec<(u64, Block)>,
+    /// Since the last flush, in order, each with its epoch.
+    pending: Vec<(u64, Block, u64)>,
+    order: Order,
+    epoch: u64,
     received: Tally,
     read_blocks: u64,
 }
@@ -209,6 +223,8 @@ impl Disk {
             live: BTreeMap::new(),
             durable: BTreeMap::new(),
             pending: Vec::new(),
+            order: Order::Refused,
+            epoch: 0,
             received: Tally::default(),
             read_blocks: 0,
         };
@@ -220,11 +236,27 @@ impl Disk {
         self.0.lock().unwrap().never_torn = Some(block);
     }
 
+    /// Takes barriers from now on.
+    pub fn takes_barriers(&self, order: Order) {
+        self.0.lock().unwrap().order = order;
+    }
+
     /// Applies a random part of the unflushed operations.
     pub fn lose_power(&self, random: &mut Random) {
         let mut state = self.0.lock().unwrap();
-        let luck = Luck::of(random, state.pending.len());
-        for (at, (block, new)) in std::mem::take(&mut state.pending).into_iter().enumerate() {
+        let mut pending = std::mem::take(&mut state.pending);
+        if state.order == Order::Kept {
+            let mut epochs: Vec<u64> = pending.iter().map(|(.., epoch)| *epoch).collect();
+            epochs.dedup();
+            // That in which the device was.
+            let within = epochs.get(random.below(epochs.len() as u64 + 1) as usize).copied().unwrap_or(u64::MAX);
+            for (block, new, _) in pending.iter().filter(|(.., epoch)| *epoch < within) {
+                state.durable.insert(*block, new.clone());
+            }
+            pending.retain(|(.., epoch)| *epoch == within);
+        }
+        let luck = Luck::of(random, pending.len());
+        for (at, (block, new, _)) in pending.into_iter().enumerate() {
             let may_tear = block < state.torn_below && state.never_torn != Some(block);
             let fate = match luck {
                 Luck::Nothing => 0,
@@ -301,7 +333,8 @@ impl BlockDevice for Disk {
         let fails = self.1.operation()?;
         let mut state = self.0.lock().unwrap();
         for (block, bytes) in (first.0..).zip(buffer.chunks_exact(BLOCK)) {
-            state.pending.push((block, bytes.into()));
+            let epoch = state.epoch;
+            state.pending.push((block, bytes.into(), epoch));
             state.live.insert(block, bytes.into());
             state.received.add(label, 1);
         }
@@ -316,7 +349,8 @@ impl BlockDevice for Disk {
         check_range(first, blocks as usize, state.blocks)?;
         let zeros: Block = Arc::from([0; BLOCK]);
         for block in first.0..first.0 + blocks {
-            state.pending.push((block, zeros.clone()));
+            let epoch = state.epoch;
+            state.pending.push((block, zeros.clone(), epoch));
             state.live.remove(&block);
         }
         Ok(at)
@@ -327,7 +361,7 @@ impl BlockDevice for Disk {
             return Err(no_power());
         }
         let mut state = self.0.lock().unwrap();
-        for (block, bytes) in std::mem::take(&mut state.pending) {
+        for (block, bytes, _) in std::mem::take(&mut state.pending) {
             state.durable.insert(block, bytes);
         }
         Ok(at)
@@ -349,6 +383,21 @@ impl BlockDevice for Disk {
 impl Abilities for Disk {
     fn wrapped(&self) -> Option<&dyn BlockDevice> {
         None
+    }
+
+    fn epochs(&self) -> Option<&dyn Epochs> {
+        let takes = self.0.lock().unwrap().order != Order::Refused;
+        takes.then_some(self as &dyn Epochs)
+    }
+}
+
+impl Epochs for Disk {
+    fn barrier(&self, at: Time) -> Result<Time, DeviceError> {
+        if self.1.is_off() {
+            return Err(no_power());
+        }
+        self.0.lock().unwrap().epoch += 1;
+        Ok(at)
     }
 }
 

@@ -18,7 +18,7 @@ mod settings;
 pub use settings::{CacheSettings, KIND, Policy};
 
 use super::block::{blocks_in, check_range};
-use super::{Abilities, Account, BlockDevice, DeviceError, Extent, Lba, Memory, Placement};
+use super::{Abilities, Account, BlockDevice, DeviceError, Epochs, Extent, Lba, Memory, Placement};
 use crate::label::{Cause, Content, Label, Tally};
 use crate::time::Time;
 use order::Order;
@@ -453,6 +453,11 @@ impl Abilities for Cache {
 
     /// What is written back later has no hint.
     fn placement(&self) -> Option<&dyn Placement> {
+        None
+    }
+
+    /// Blocks are written back in the order of their addresses and their last use.
+    fn epochs(&self) -> Option<&dyn Epochs> {
         None
     }
 }

@@ -30,7 +30,7 @@ pub use settings::{HoldJournalSettings, KIND};
 
 use super::block::{blocks_in, check_range};
 use super::station::StationError;
-use super::{Abilities, Account, BlockDevice, DeviceError, Extent, Lba, NO_HINT, Warnings};
+use super::{Abilities, Account, BlockDevice, DeviceError, Epochs, Extent, Lba, NO_HINT, Warnings};
 use crate::label::{Cause, Content, Label, Tally};
 use crate::time::Time;
 use crate::units::{BLOCK_BYTES, human_size};
@@ -394,6 +394,11 @@ impl Abilities for HeldJournal {
         self.release_outside(&selected)?;
         *places = selected;
         Ok(())
+    }
+
+    /// What is held is written later than what is not.
+    fn epochs(&self) -> Option<&dyn Epochs> {
+        None
     }
 
     fn make_portable(&self, at: Time) -> Result<Time, DeviceError> {

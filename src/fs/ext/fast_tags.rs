@@ -23,24 +23,41 @@ pub const MADE_AT: usize = 264;
 const MOST_INODE_BYTES: usize = 1000;
 const OLD_BYTES: usize = 128;
 
+/// What a task waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// Its changes are durable (fsync, fdatasync).
+    Durability,
+    /// They are there after a crash if anything is that comes later (fbarrier, fdatabarrier).
+    Order,
+}
+
 impl Ext {
-    /// Makes a transaction's changes of a file durable, unless they are: by a fast commit, or else in full. The task is
-    /// behind no gate.
+    /// Makes a transaction's changes of a file durable, or puts them in order, unless they are: by a fast commit, or else in
+    /// full. The task is behind no gate.
     pub fn commit_of(
         &self,
         task: &Task<'_>,
         journal: &dyn Journal,
         id: TransactionId,
         inode: u32,
+        wanted: Wanted,
     ) -> Result<(), VolumeError> {
         if journal.tracker().is_some() {
             let made_at = self.head.enter(task).superblock.u32(MADE_AT).into();
             let read_tags = |task: &Task<'_>, pending: &Pending| self.fast_tags(task, pending, made_at);
-            if journal.commit_fast(task, id, inode, &read_tags)? {
+            let is_done = match wanted {
+                Wanted::Durability => journal.commit_fast(task, id, inode, &read_tags)?,
+                Wanted::Order => journal.order_fast(task, id, inode, &read_tags)?,
+            };
+            if is_done {
                 return Ok(());
             }
         }
-        journal.commit(task, id)
+        match wanted {
+            Wanted::Durability => journal.commit(task, id),
+            Wanted::Order => journal.order(task, id),
+        }
     }
 
     /// A file's inode was put into the table: tracks that.

@@ -127,7 +127,7 @@ impl Ext {
         media.flush(&task)?;
         let mut ext = Ext::on(media, journal, maker.superblock, settings, mounting)?;
         ext.take_memory(memory);
-        ext.check_fast_commits()?;
+        ext.check_journal_options()?;
         for (block, bytes) in maker.blocks {
             ext.blocks.set(block, &bytes);
             ext.blocks.release(block);

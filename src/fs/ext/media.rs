@@ -279,6 +279,19 @@ impl Media {
         flush_all(task, &[self])
     }
 
+    /// Keeps all writes that were answered before in front of those that are made later, if the device keeps order.
+    pub fn barrier(&self, task: &Task<'_>) -> Result<(), DeviceError> {
+        let epochs =
+            self.device.epochs().expect("a volume on a device that keeps no order was not opened to rely on it");
+        task.spend(Step::RequestServed, 1);
+        task.ask(|at| epochs.barrier(at))
+    }
+
+    /// The device below.
+    pub fn device(&self) -> &dyn BlockDevice {
+        &*self.device
+    }
+
     /// True if something was written since the last flush.
     pub fn is_unflushed(&self) -> bool {
         self.writes.load(Ordering::SeqCst) > self.flushed.load(Ordering::SeqCst)

@@ -1,6 +1,6 @@
 //! The options of `ext`.
 
-use super::journal::{Checkpointing, Hash, NvmOptions, Scheme, Slots};
+use super::journal::{Checkpointing, Hash, NvmOptions, Order, Scheme, Slots};
 use crate::expression::{Choice, ExpressionError, Kind, OptionKind, Settings, Term, Values, words};
 
 /// Blocks of the smallest log.
@@ -84,6 +84,12 @@ pub static KIND: Kind = Kind {
             default: "",
             about: "a sync of a file writes a fast commit where it can, as ext4's feature fast_commit does (not set: if the \
                     volume has the feature; on: a new volume gets it; off: full commits alone)",
+        },
+        OptionKind {
+            name: "flush",
+            values: Values::Choice(words::<Order>),
+            default: "full",
+            about: "what keeps the journal's transactions in order, and a sync durable",
         },
         OptionKind {
             name: "checkpoint-batch",
@@ -222,6 +228,8 @@ pub struct ExtSettings {
     pub has_commit_thread: bool,
     /// Syncs write fast commits, and a new volume gets the feature; `None`: if the volume has it.
     pub fast_commits: Option<bool>,
+    /// What keeps transactions in order.
+    pub order: Order,
     /// Those of a journal in non-volatile memory.
     pub nvm: NvmOptions,
     /// `data=` was not given: a journal in non-volatile memory takes the bytes of files, too.
@@ -266,6 +274,15 @@ impl ExtSettings {
                 return Err(refuse("a journal in memory has no fast commits", "leave it out"));
             }
         }
+        let order = settings.choice::<Order>("flush");
+        let refuse = |message: &str, help: &str| settings.error("flush", message.to_string(), help.to_string());
+        if !order.is_durable() && (matches!(journal, Some(JournalKind::Nvm | JournalKind::Vmm)) || of_nvm.is_some()) {
+            return Err(refuse("a journal in memory waits for no flush of a device", "leave it out"));
+        }
+        if order == Order::Checksums && data != DataMode::Journal {
+            let message = "the bytes of files have no checksums outside of the journal";
+            return Err(refuse(message, "add data=journal, or take flush=barrier or flush=full"));
+        }
         let is_of_nvm = of_nvm.is_some() || journal == Some(JournalKind::Nvm);
         let count = |option| settings.is_set(option).then(|| settings.count(option) as u32);
         Ok(ExtSettings {
@@ -278,6 +295,7 @@ impl ExtSettings {
             },
             has_commit_thread,
             fast_commits,
+            order,
             nvm: NvmOptions {
                 partitions: count("partitions"),
                 hash: settings.is_set("hash").then(|| settings.choice::<Hash>("hash")),

@@ -1,6 +1,7 @@
 //! Dirty files become durable: one, all, those that are old enough; and the end of a mount.
 
 use super::Ext;
+use super::fast_tags::Wanted;
 use super::files::node::{Node, inode_of};
 use super::format::features::NEEDS_RECOVERY;
 use super::format::superblock::{LENGTH, PLACE, state};
@@ -16,8 +17,14 @@ const FILES_AT_ONCE: usize = 16;
 const LOOKS_AT_MONITOR: u64 = 1_000_000_000;
 
 impl Ext {
-    /// Makes a file durable, with its name.
-    pub fn sync_one(&self, task: &Task<'_>, inode: InodeNumber, what: Durable) -> Result<(), VolumeError> {
+    /// Makes a file durable, with its name, or puts it in order.
+    pub fn sync_one(
+        &self,
+        task: &Task<'_>,
+        inode: InodeNumber,
+        what: Durable,
+        wanted: Wanted,
+    ) -> Result<(), VolumeError> {
         let node = self.node(task, inode_of(inode)?)?;
         let id = {
             let mut file = self.enter_alone(task, &node);
@@ -32,12 +39,19 @@ impl Ext {
         };
         if let (Some(id), Ok(journal)) = (id, self.journal()) {
             self.write_out_rewritten(task)?;
-            self.commit_of(task, journal, id, node.number)?;
+            self.commit_of(task, journal, id, node.number, wanted)?;
         }
-        if self.media.is_data_unflushed() {
-            self.media.flush(task)?;
+        match (wanted, self.journal()) {
+            (Wanted::Order, Ok(journal)) => {
+                if self.media.is_data_unflushed() {
+                    journal.order_data(task)?;
+                }
+                journal.tell_order();
+                Ok(())
+            }
+            _ if self.media.is_data_unflushed() => Ok(self.media.flush(task)?),
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     /// Makes everything durable.

@@ -2,6 +2,7 @@
 
 use super::Ext;
 use super::allocation::space::KEPT_FOR_MAPS;
+use super::fast_tags::Wanted;
 use super::files::node::{File, Node, inode_of, number_of};
 use super::format::superblock::{OnErrors, state};
 use super::names::gates::{Gates, Seen};
@@ -445,7 +446,11 @@ impl Volume for Ext {
     }
 
     fn sync_file(&self, call: &Call, inode: InodeNumber, what: Durable) -> Result<(), VolumeError> {
-        self.turn(call, steps::SYNC, |task| self.sync_one(task, inode, what))
+        self.turn(call, steps::SYNC, |task| self.sync_one(task, inode, what, Wanted::Durability))
+    }
+
+    fn order_file(&self, call: &Call, inode: InodeNumber, what: Durable) -> Result<(), VolumeError> {
+        self.turn(call, steps::SYNC, |task| self.sync_one(task, inode, what, Wanted::Order))
     }
 
     fn sync(&self, call: &Call) -> Result<(), VolumeError> {

@@ -236,6 +236,12 @@ pub trait Volume: Send + Sync {
     /// Makes a file and its names durable.
     fn sync_file(&self, call: &Call, inode: InodeNumber, what: Durable) -> Result<(), VolumeError>;
 
+    /// Puts a file in order: after a crash it has what it has now, and its names, if anything is there that a call has changed
+    /// which began after this one had returned. Nothing need be durable by then. By default it is, which promises more.
+    fn order_file(&self, call: &Call, inode: InodeNumber, what: Durable) -> Result<(), VolumeError> {
+        self.sync_file(call, inode, what)
+    }
+
     /// Makes everything durable.
     fn sync(&self, call: &Call) -> Result<(), VolumeError>;
 

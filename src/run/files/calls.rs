@@ -54,6 +54,12 @@ impl<F: FileSystem> Runner<'_, F> {
             FileOperation::Fdatasync(name) => {
                 timed(&mut || files.sync_file(task, opened(&lane.open, name), Durable::Data))
             }
+            FileOperation::Fbarrier(name) => {
+                timed(&mut || files.order_file(task, opened(&lane.open, name), Durable::All))
+            }
+            FileOperation::Fdatabarrier(name) => {
+                timed(&mut || files.order_file(task, opened(&lane.open, name), Durable::Data))
+            }
             FileOperation::Close(name) => {
                 opened(&lane.open, name);
                 let place = lane.open.iter().position(|(open, _)| *open == name).expect("it was just found");

@@ -159,6 +159,8 @@ impl Left {
             | FileOperation::Read { .. }
             | FileOperation::Fsync(_)
             | FileOperation::Fdatasync(_)
+            | FileOperation::Fbarrier(_)
+            | FileOperation::Fdatabarrier(_)
             | FileOperation::Sync => {}
         }
     }

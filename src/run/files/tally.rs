@@ -8,7 +8,7 @@ use crate::workload::files::FileOperation;
 use std::collections::BTreeMap;
 
 /// The classes in which operations are counted.
-pub(super) const CLASSES: [&str; 18] = [
+pub(super) const CLASSES: [&str; 19] = [
     "mkdir",
     "create",
     "open",
@@ -27,6 +27,7 @@ pub(super) const CLASSES: [&str; 18] = [
     "symlink",
     "truncate",
     "idle",
+    "fbarrier",
 ];
 
 /// The place of an operation's class in [`CLASSES`].
@@ -51,6 +52,7 @@ pub(super) fn class_index(operation: &FileOperation) -> usize {
         FileOperation::Symlink { .. } => 15,
         FileOperation::Truncate { .. } => 16,
         FileOperation::Idle { .. } => 17,
+        FileOperation::Fbarrier(_) | FileOperation::Fdatabarrier(_) => 18,
     }
 }
 
@@ -68,6 +70,8 @@ pub(super) fn log_row(thread: u32, operation: &FileOperation) -> LogRow {
         | FileOperation::Stat(name)
         | FileOperation::Fsync(name)
         | FileOperation::Fdatasync(name)
+        | FileOperation::Fbarrier(name)
+        | FileOperation::Fdatabarrier(name)
         | FileOperation::Close(name)
         | FileOperation::Unlink(name)
         | FileOperation::RemoveDirectory(name)

@@ -1,4 +1,7 @@
 //! The pages in a write buffer, by their numbers and in the order of their last writes.
+//!
+//! Writes have the number of their epoch. A page that is written again in a later epoch is here twice: the older version
+//! stays in its place in the order, and is not read any more.
 
 use crate::device::nand::LogicalPage;
 use crate::translation::PageWrite;
@@ -28,9 +31,14 @@ impl Hasher for PageHasher {
     }
 }
 
-/// A page, and its neighbours in the order of writes.
+/// The place of a version of a page in the buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place(u32);
+
+/// A version of a page, and its neighbours in the order of writes.
 struct Entry {
     write: PageWrite,
+    epoch: u32,
     older: u32,
     newer: u32,
 }
@@ -42,6 +50,8 @@ pub(super) struct Contents {
     free: Vec<u32>,
     oldest: u32,
     newest: u32,
+    /// The epoch of the next write.
+    epoch: u32,
 }
 
 impl Contents {
@@ -53,55 +63,85 @@ impl Contents {
             free: Vec::new(),
             oldest: NONE,
             newest: NONE,
+            epoch: 0,
         }
     }
 
-    /// The number of pages.
+    /// The number of versions of pages.
     #[inline]
     pub fn count(&self) -> u32 {
-        self.places.len() as u32
+        (self.entries.len() - self.free.len()) as u32
+    }
+
+    /// Writes from now on are of another epoch than those before.
+    pub fn begin_epoch(&mut self) {
+        self.epoch = self.epoch.wrapping_add(1);
+    }
+
+    /// True if all versions are of one epoch, so that they have no order.
+    pub fn is_of_one_epoch(&self) -> bool {
+        self.entries.get(self.oldest as usize).is_none_or(|oldest| oldest.epoch == self.epoch)
     }
 
     /// The newest write of a page, if it is here.
     #[inline]
     pub fn get(&self, page: LogicalPage) -> Option<&PageWrite> {
-        self.places.get(&page.0).map(|&place| &self.entries[place as usize].write)
+        self.place_of(page).map(|place| self.at(place).0)
     }
 
-    /// The pages, from the one that was written longest ago on.
+    /// The place of the newest version of a page, if it is here.
     #[inline]
-    pub fn oldest_first(&self) -> impl Iterator<Item = LogicalPage> + '_ {
-        let entry = |place: u32| self.entries.get(place as usize);
-        std::iter::successors(entry(self.oldest), move |before| entry(before.newer)).map(|entry| entry.write.page)
+    pub fn place_of(&self, page: LogicalPage) -> Option<Place> {
+        self.places.get(&page.0).copied().map(Place)
     }
 
-    /// The pages, in the order of their numbers.
-    pub fn by_number(&self) -> Vec<LogicalPage> {
-        let mut pages: Vec<LogicalPage> = self.places.keys().copied().map(LogicalPage).collect();
-        pages.sort_unstable();
-        pages
+    /// The write at a place that is taken, and its epoch.
+    #[inline]
+    pub fn at(&self, place: Place) -> (&PageWrite, u32) {
+        let entry = &self.entries[place.0 as usize];
+        (&entry.write, entry.epoch)
     }
 
-    /// The writes, in any order.
+    /// All places, from the one that was written longest ago on: in the order of epochs.
+    #[inline]
+    pub fn oldest_first(&self) -> impl Iterator<Item = Place> + '_ {
+        let taken = |place: u32| (place != NONE).then_some(Place(place));
+        std::iter::successors(taken(self.oldest), move |before| taken(self.entries[before.0 as usize].newer))
+    }
+
+    /// All places: epoch by epoch, and each in the order of the numbers of pages.
+    pub fn by_number(&self) -> Vec<Place> {
+        let mut places: Vec<Place> = self.oldest_first().collect();
+        for of_one in places.chunk_by_mut(|one, other| self.at(*one).1 == self.at(*other).1) {
+            of_one.sort_unstable_by_key(|place| self.at(*place).0.page);
+        }
+        places
+    }
+
+    /// The writes, in their order.
     pub fn writes(&self) -> impl Iterator<Item = &PageWrite> {
-        self.places.values().map(|&place| &self.entries[place as usize].write)
+        self.oldest_first().map(|place| self.at(place).0)
     }
 
-    /// Replaces the write of a page that is here, which then is the newest. Returns the one before; `None` if the page is
-    /// not here.
+    /// Replaces the write of a page that is here with one of this epoch, which then is the newest. Returns the one before;
+    /// `None` if there is none.
     #[inline]
     pub fn replace(&mut self, write: PageWrite) -> Option<PageWrite> {
         let place = *self.places.get(&write.page.0)?;
-        let before = std::mem::replace(&mut self.entries[place as usize].write, write);
+        let entry = &mut self.entries[place as usize];
+        if entry.epoch != self.epoch {
+            return None;
+        }
+        let before = std::mem::replace(&mut entry.write, write);
         self.unlink(place);
         self.link(place);
         Some(before)
     }
 
-    /// Adds a page that is not here.
+    /// Adds a version of a page that has none of this epoch.
     #[inline]
     pub fn insert(&mut self, write: PageWrite) {
-        let entry = Entry { write, older: NONE, newer: NONE };
+        let entry = Entry { write, epoch: self.epoch, older: NONE, newer: NONE };
         let place = match self.free.pop() {
             Some(place) => {
                 self.entries[place as usize] = entry;
@@ -113,17 +153,21 @@ impl Contents {
             }
         };
         let before = self.places.insert(write.page.0, place);
-        assert!(before.is_none(), "page {} is in the buffer once", write.page.0);
+        let is_other = before.is_none_or(|before| self.entries[before as usize].epoch != self.epoch);
+        assert!(is_other, "page {} is in an epoch once", write.page.0);
         self.link(place);
     }
 
-    /// Removes a page. Returns its write, if it was here.
+    /// Removes the version at a place that is taken. Returns its write.
     #[inline]
-    pub fn remove(&mut self, page: LogicalPage) -> Option<PageWrite> {
-        let place = self.places.remove(&page.0)?;
-        self.unlink(place);
-        self.free.push(place);
-        Some(self.entries[place as usize].write)
+    pub fn remove(&mut self, place: Place) -> PageWrite {
+        let write = self.entries[place.0 as usize].write;
+        if self.places.get(&write.page.0) == Some(&place.0) {
+            self.places.remove(&write.page.0);
+        }
+        self.unlink(place.0);
+        self.free.push(place.0);
+        write
     }
 
     /// Makes a place the newest.
@@ -171,22 +215,68 @@ mod tests {
             let known = list.iter().position(|(other, _)| *other == page);
             match (known, random.below(3)) {
                 (Some(known), 0) => {
-                    assert_eq!(contents.remove(LogicalPage(page)), Some(write(page, list.remove(known).1)));
+                    let place = contents.place_of(LogicalPage(page)).unwrap();
+                    assert_eq!(contents.remove(place), write(page, list.remove(known).1));
                 }
                 (Some(known), _) => {
                     assert_eq!(contents.replace(write(page, stamp)), Some(write(page, list.remove(known).1)));
                     list.push((page, stamp));
                 }
-                (None, 0) => assert_eq!(contents.remove(LogicalPage(page)), None),
+                (None, 0) => assert_eq!(contents.place_of(LogicalPage(page)), None),
                 (None, _) => {
                     assert_eq!(contents.replace(write(page, stamp)), None);
                     contents.insert(write(page, stamp));
                     list.push((page, stamp));
                 }
             }
-            let order: Vec<u32> = contents.oldest_first().map(|page| page.0).collect();
+            assert!(contents.is_of_one_epoch());
+            let order: Vec<u32> = contents.writes().map(|write| write.page.0).collect();
             assert_eq!(order, list.iter().map(|(page, _)| *page).collect::<Vec<_>>());
             assert_eq!(contents.count() as usize, list.len());
+        }
+    }
+
+    /// Random writes in many epochs beside a list of all versions: an older one stays where it is, and the newest is read.
+    #[test]
+    fn a_page_has_a_version_for_each_epoch_in_which_it_was_written() {
+        let (mut contents, mut list) = (Contents::new(8), Vec::<(u32, u32, u32)>::new());
+        let mut random = Random::new(2, "contents");
+        let mut epoch = 0;
+        for stamp in 0..5000 {
+            let page = random.below(6) as u32;
+            match random.below(8) {
+                0 => {
+                    contents.begin_epoch();
+                    epoch += 1;
+                }
+                1..4 if !list.is_empty() => {
+                    let first = contents.oldest_first().next().unwrap();
+                    let (epoch, page, stamp) = list.remove(0);
+                    assert_eq!(contents.at(first), (&write(page, stamp), epoch));
+                    assert_eq!(contents.remove(first), write(page, stamp));
+                }
+                _ => {
+                    let known = list.iter().position(|(of, other, _)| (*of, *other) == (epoch, page));
+                    let before = known.map(|known| list.remove(known).2);
+                    assert_eq!(contents.replace(write(page, stamp)), before.map(|stamp| write(page, stamp)));
+                    if before.is_none() {
+                        contents.insert(write(page, stamp));
+                    }
+                    list.push((epoch, page, stamp));
+                }
+            }
+            let newest = list.iter().rfind(|(_, other, _)| *other == page).map(|(_, page, stamp)| write(*page, *stamp));
+            assert_eq!(contents.get(LogicalPage(page)).copied(), newest);
+            let found: Vec<PageWrite> = contents.writes().copied().collect();
+            assert_eq!(found, list.iter().map(|(_, page, stamp)| write(*page, *stamp)).collect::<Vec<_>>());
+            let by_number: Vec<(u32, u32)> = contents
+                .by_number()
+                .iter()
+                .map(|place| (contents.at(*place).1, contents.at(*place).0.page.0))
+                .collect();
+            assert!(by_number.is_sorted() && by_number.len() == list.len());
+            let is_of_one = list.iter().all(|(of, ..)| *of == epoch);
+            assert_eq!(contents.is_of_one_epoch(), is_of_one);
         }
     }
 }

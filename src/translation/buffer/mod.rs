@@ -16,6 +16,12 @@
 //!
 //! Fault model: with `protected`, capacitors keep the buffer and the open pages of flash through a power cut. With
 //! `volatile` both are lost, and a flush makes durable all that was answered before.
+//!
+//! A *barrier* begins an epoch. Pages leave a volatile buffer in the order of epochs, and a page that was written in several
+//! epochs once for each: it is not joined across a barrier. The flash is programmed in the order in which pages leave, as far as the
+//! layer does so; where it has several pages of flash open, those are filled before a page of a later epoch. The order of
+//! programs is the order of what is there after a power cut: of programs under way on several planes, a drive that recovers in
+//! order drops those behind one that is missing, which costs nothing before (Won and others' in-order recovery).
 
 mod contents;
 mod settings;
@@ -24,11 +30,11 @@ pub use settings::BufferSettings;
 pub(crate) use settings::{BUFFER, BUFFER_POLICY};
 
 use super::{Flash, MomentOf, PageWrite, Translation, TranslationError};
+use crate::device::PlacementAccount;
 use crate::device::nand::{LogicalPage, Timing};
-use crate::device::{NO_HINT, PlacementAccount};
 use crate::label::{Cause, Label, Tally};
 use crate::time::Time;
-use contents::Contents;
+use contents::{Contents, Place};
 use std::collections::VecDeque;
 
 /// The stripes of pages that may be under way to the flash: one is programmed, one is transferred.
@@ -70,7 +76,9 @@ pub struct Buffered<L: Translation> {
     joined: Tally,
     dropped: Tally,
     /// The pages to give up: kept for its memory.
-    leaving: Vec<LogicalPage>,
+    leaving: Vec<Place>,
+    /// The epoch of the last page that was given up.
+    epoch_given_up: u32,
 }
 
 impl<L: Translation> Buffered<L> {
@@ -95,6 +103,7 @@ impl<L: Translation> Buffered<L> {
             joined: Tally::default(),
             dropped: Tally::default(),
             leaving: Vec::with_capacity(stripe as usize),
+            epoch_given_up: 0,
             layer,
         }
     }
@@ -111,12 +120,18 @@ impl<L: Translation> Buffered<L> {
                 break;
             }
         }
-        let programmed = self.write_out(&leaving, at);
-        let count = leaving.len() as u32;
+        let free = self.give_up(&leaving, at);
         self.leaving = leaving;
-        self.under_way.push_back((count, programmed?));
-        self.pages_under_way += count;
         self.prefetch_oldest();
+        free
+    }
+
+    /// Gives up pages. Returns when there is room for as many.
+    fn give_up(&mut self, leaving: &[Place], at: MomentOf<L>) -> Result<MomentOf<L>, TranslationError> {
+        let programmed = self.write_out(leaving, at)?;
+        let count = leaving.len() as u32;
+        self.under_way.push_back((count, programmed));
+        self.pages_under_way += count;
         let mut free = at;
         while self.pages_under_way > self.most_under_way
             && let Some((count, programmed)) = self.under_way.pop_front()
@@ -129,22 +144,25 @@ impl<L: Translation> Buffered<L> {
 
     /// Prefetches what the layer touches when the next pages are given up.
     fn prefetch_oldest(&self) {
-        for (number, page) in self.contents.oldest_first().take(ENTRIES_AHEAD).enumerate() {
+        for (number, place) in self.contents.oldest_first().take(ENTRIES_AHEAD).enumerate() {
+            let page = self.contents.at(place).0.page;
             if number < OLD_AHEAD { self.layer.prefetch_old(page) } else { self.layer.prefetch(page) }
         }
     }
 
-    /// Adds a page, and those of its stream and its content that follow it, up to a stripe.
-    fn add_run(&self, first: LogicalPage, leaving: &mut Vec<LogicalPage>) {
-        let alike = |write: &PageWrite| (write.stream, write.provenance.content);
-        let (of_first, before) = (self.contents.get(first).map(alike), leaving.len());
-        let mut page = first;
+    /// Adds a page, and those of its epoch, its stream and its content that follow it, up to a stripe.
+    fn add_run(&self, first: Place, leaving: &mut Vec<Place>) {
+        let alike = |(write, epoch): (&PageWrite, u32)| (epoch, write.stream, write.provenance.content);
+        let (of_first, before) = (alike(self.contents.at(first)), leaving.len());
+        let mut page = self.contents.at(first).0.page;
+        let mut next = Some(first);
         while (leaving.len() as u32) < self.stripe
-            && !leaving[..before].contains(&page)
-            && self.contents.get(page).map(alike) == of_first
+            && let Some(place) = next.filter(|place| !leaving[..before].contains(place))
+            && alike(self.contents.at(place)) == of_first
         {
-            leaving.push(page);
+            leaving.push(place);
             page = LogicalPage(page.0 + 1);
+            next = self.contents.place_of(page);
         }
     }
 
@@ -153,28 +171,44 @@ impl<L: Translation> Buffered<L> {
         let Some(placement) = self.layer.placement() else { return Ok(at) };
         let (identifiers, handles) = (placement.identifiers() as u8, placement.handles.len() as u8);
         let is_default = identifier % handles == placement.default_handle;
-        let is_of = |page: &LogicalPage| {
-            let hint = self.contents.get(*page).map_or(NO_HINT, |write| write.stream);
-            if (1..=identifiers).contains(&hint) { hint - 1 == identifier } else { is_default }
+        // In the order of epochs the others leave, too.
+        let takes_all = !self.contents.is_of_one_epoch();
+        let is_of = |place: &Place| {
+            let hint = self.contents.at(*place).0.stream;
+            takes_all || if (1..=identifiers).contains(&hint) { hint - 1 == identifier } else { is_default }
         };
-        let pages: Vec<LogicalPage> = self.contents.by_number().into_iter().filter(is_of).collect();
+        let pages: Vec<Place> = self.contents.by_number().into_iter().filter(is_of).collect();
         self.write_out(&pages, at)
     }
 
     /// Writes pages of the buffer to the layer; returns when those are on flash whose pages of flash are complete. A page
     /// leaves the buffer when the layer has it.
-    fn write_out(&mut self, pages: &[LogicalPage], at: MomentOf<L>) -> Result<MomentOf<L>, TranslationError> {
+    fn write_out(&mut self, pages: &[Place], at: MomentOf<L>) -> Result<MomentOf<L>, TranslationError> {
         let mut done = None;
-        for &page in pages {
-            let write = *self.contents.get(page).expect("a page that is given up is in the buffer");
+        for &place in pages {
+            let (write, epoch) = self.contents.at(place);
+            let write = *write;
+            if epoch != self.epoch_given_up {
+                self.end_epoch_on_flash(epoch, at)?;
+            }
             let programmed = self.layer.write(write, at)?;
-            self.contents.remove(page);
+            self.contents.remove(place);
             done = Some(match done {
                 None => programmed,
                 Some(done) => self.layer.timing().later(done, programmed),
             });
         }
         Ok(done.unwrap_or(at))
+    }
+
+    /// The next page is of another epoch: those before it are programmed before it is.
+    #[cold]
+    fn end_epoch_on_flash(&mut self, next: u32, at: MomentOf<L>) -> Result<(), TranslationError> {
+        if !self.is_protected && !self.layer.programs_in_order() {
+            self.layer.flush(at)?;
+        }
+        self.epoch_given_up = next;
+        Ok(())
     }
 }
 
@@ -246,12 +280,29 @@ impl<L: Translation> Translation for Buffered<L> {
     }
 
     fn discard(&mut self, page: LogicalPage, at: MomentOf<L>) -> Result<MomentOf<L>, TranslationError> {
+        if !self.contents.is_of_one_epoch() && self.contents.place_of(page).is_some() {
+            // A version of an earlier epoch would come behind the discard.
+            let all = self.contents.by_number();
+            self.give_up(&all, at)?;
+        }
         // A layer that refuses it leaves the page as it is, here too.
         let done = self.layer.discard(page, at)?;
-        if let Some(write) = self.contents.remove(page) {
+        if let Some(place) = self.contents.place_of(page) {
+            let write = self.contents.remove(place);
             self.dropped.add(Label::again(Cause::HostWrite, write.provenance), 1);
         }
         Ok(done)
+    }
+
+    fn keeps_order(&self) -> bool {
+        true
+    }
+
+    /// A protected buffer has nothing to keep in order: what was answered is safe.
+    fn begin_epoch(&mut self) {
+        if !self.is_protected {
+            self.contents.begin_epoch();
+        }
     }
 
     fn idle(&mut self, from: Time, until: Time) -> Result<(), TranslationError> {

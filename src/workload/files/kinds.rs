@@ -1,5 +1,6 @@
 //! The file workloads: names, options with defaults, and constructors.
 
+use super::sync_call::SYNC_CALL;
 use super::{Parts, Setup, compile, one_file, postmark, tokubench, untar, varmail};
 use crate::expression::{ExpressionError, Kind, OptionKind, Settings, Values};
 
@@ -101,6 +102,7 @@ pub(super) static ROWS: [Row; 7] = [
         size("file", LARGEST_FILE, "600M", "the final size of the file"),
         size("append", LARGEST_BLOCK, "8K", "the size of an append"),
         FSYNC_EVERY,
+        SYNC_CALL,
         OWN_FILE
     ),
     row!(
@@ -117,6 +119,7 @@ pub(super) static ROWS: [Row; 7] = [
             about: "the total written, rounded up to whole requests; 2x is twice the file",
         },
         FSYNC_EVERY,
+        SYNC_CALL,
         OWN_FILE
     ),
     row!(
@@ -224,7 +227,8 @@ pub(super) static ROWS: [Row; 7] = [
             about: "the shape of a gamma distribution of sizes, such as 1.5; not set: all have the mean size",
         },
         size("append", LARGEST_BLOCK, "16K", "appends are shorter than this; their lengths are uniform"),
-        size("read", LARGEST_BLOCK, "1M", "the size of a read")
+        size("read", LARGEST_BLOCK, "1M", "the size of a read"),
+        SYNC_CALL
     ),
     row!(
         |settings, seed| Ok(tokubench::lanes(settings, seed)),

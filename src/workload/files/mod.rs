@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `kinds` | the names and options |
 //! | [`contents`] | the bytes of files |
+//! | `sync_call` | the call by which a file is synced |
 //! | `draws` | random sizes: log-normal and gamma |
 //! | `one_file` | `seq_write`, `rnd_write` |
 //! | `varmail`, `tokubench`, `postmark` | the benchmarks of these names |
@@ -27,6 +28,7 @@ mod one_file;
 mod postmark;
 pub mod recorded;
 mod source_tree;
+mod sync_call;
 mod tokubench;
 mod untar;
 mod varmail;
@@ -76,6 +78,10 @@ pub enum FileOperation {
     Fsync(Name),
     /// Makes the data of an open file durable (fdatasync).
     Fdatasync(Name),
+    /// Puts an open file in order before all that follows, durable or not (fbarrier).
+    Fbarrier(Name),
+    /// Puts the data of an open file in order before all that follows, durable or not (fdatabarrier).
+    Fdatabarrier(Name),
     /// Closes an open file.
     Close(Name),
     /// Removes an empty directory.

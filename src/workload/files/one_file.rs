@@ -1,6 +1,7 @@
 //! `seq_write` and `rnd_write`: one file for each lane, written sequentially or at random. The micro-benchmarks of
 //! Huang and Chang's VMA journaling on SSDs, section IV.
 
+use super::sync_call::SyncCall;
 use super::{FileOperation, Lane, Name, Parts, ROOT, Stage, part, push_writes, root_once};
 use crate::expression::{ExpressionError, Settings};
 use crate::random::Random;
@@ -75,21 +76,23 @@ impl Next {
     }
 }
 
-/// Emits an fsync after every so many writes.
+/// Emits an fsync after every so many writes, or another call in its place.
 struct FsyncEvery {
     every: Option<u64>,
+    call: SyncCall,
     writes: u64,
 }
 
 impl FsyncEvery {
     fn new(settings: &Settings) -> FsyncEvery {
-        FsyncEvery { every: settings.is_set("fsync-every").then(|| settings.count("fsync-every")), writes: 0 }
+        let every = settings.is_set("fsync-every").then(|| settings.count("fsync-every"));
+        FsyncEvery { every, call: settings.choice("sync-call"), writes: 0 }
     }
 
     fn after_write(&mut self, file: Name, operations: &mut Vec<FileOperation>) {
         self.writes += 1;
         if self.every.is_some_and(|every| self.writes.is_multiple_of(every)) {
-            operations.push(FileOperation::Fsync(file));
+            operations.push(self.call.of(file));
         }
     }
 }

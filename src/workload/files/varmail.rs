@@ -9,6 +9,7 @@
 //! throughput would rise with the length of the run. With draws, a file is created with half of `append` and grows by
 //! as much on average before it is deleted: the mean size stays at `append`.
 
+use super::sync_call::SyncCall;
 use super::{
     FileOperation, Lane, Name, Parts, ROOT, Setup, Stage, check_threads, draws, part, push_reads, push_writes,
     root_once, share_of,
@@ -56,6 +57,7 @@ pub(super) fn lanes(settings: &Settings, seed: u64) -> Result<Parts, ExpressionE
             set_up: 0,
             append_bytes: settings.size("append"),
             read_bytes: settings.size("read"),
+            sync_call: settings.choice("sync-call"),
             loops: share_of(settings.count("loops"), lane, threads),
             version: 0,
             random: Random::new(seed, &format!("varmail {lane}")),
@@ -87,6 +89,7 @@ struct Varmail {
     set_up: usize,
     append_bytes: u64,
     read_bytes: u64,
+    sync_call: SyncCall,
     loops: Range<u64>,
     version: u32,
     random: Random,
@@ -127,7 +130,7 @@ impl Varmail {
         let bytes = *size..*size + length;
         *size = bytes.end;
         push_writes(operations, 1 + number, bytes, length, version);
-        operations.extend([FileOperation::Fsync(1 + number), FileOperation::Close(1 + number)]);
+        operations.extend([self.sync_call.of(1 + number), FileOperation::Close(1 + number)]);
     }
 
     fn open_and_read(&mut self, operations: &mut Vec<FileOperation>) -> u64 {

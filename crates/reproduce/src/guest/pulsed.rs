@@ -87,6 +87,10 @@ impl FileSystem for Pulsed {
         self.beat(task, self.files.sync_file(task, file, what))
     }
 
+    fn order_file(&self, task: &Task<'_>, file: &InProcessFile, what: Durable) -> Result<(), FileSystemError> {
+        self.beat(task, self.files.order_file(task, file, what))
+    }
+
     fn truncate(&self, task: &Task<'_>, file: &InProcessFile, length: u64) -> Result<(), FileSystemError> {
         self.beat(task, self.files.truncate(task, file, length))
     }

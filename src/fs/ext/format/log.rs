@@ -13,6 +13,7 @@
 //!             and 16 bytes of UUID behind a tag without the flag SAME_UUID
 //! revokes     0 head   12 bytes that are used   16 blocks, of 4 or 8 bytes    the last 4 bytes: checksum
 //! commit      0 head   12 type of sums (1)  13 bytes of a sum (1)  16 checksum  48 seconds (8)  56 nanoseconds
+//!             60 with the feature OPTIMISTIC: the last transaction that was durable when it was written
 //! ```
 //!
 //! A copy that begins with the magic number has zeros there, and a flag says so.
@@ -36,6 +37,8 @@ const USERS: usize = 256;
 const MOST_USERS: u32 = 48;
 const LATER_FIELDS: &str = "it is of version 1, and has fields of version 2";
 const COMMIT_SUM: usize = 16;
+/// The last durable transaction in a commit of an optimistic log.
+const DURABLE: usize = 60;
 /// Bytes of a commit's fields.
 const COMMIT_BYTES: usize = 64;
 const UUID: usize = 16;
@@ -57,8 +60,10 @@ pub mod feature {
     pub const SUMS_V2: u32 = 8;
     pub const SUMS_V3: u32 = 16;
     pub const FAST_COMMIT: u32 = 32;
+    /// Of this program alone: no flush stands between transactions, and those behind one that is not whole do not count.
+    pub const OPTIMISTIC: u32 = 1 << 31;
     /// Those that are known here.
-    pub const ALL: u32 = REVOKES | WIDE | ASYNC_COMMIT | SUMS_V2 | SUMS_V3 | FAST_COMMIT;
+    pub const ALL: u32 = REVOKES | WIDE | ASYNC_COMMIT | SUMS_V2 | SUMS_V3 | FAST_COMMIT | OPTIMISTIC;
 }
 
 /// The compatible feature of a log whose commits have a checksum of their transaction: that of version 1.
@@ -288,6 +293,13 @@ impl LogSuperblock {
         self.sum();
     }
 
+    /// Adds an incompatible feature, or takes it away.
+    pub fn set_feature(&mut self, feature: u32, is_set: bool) {
+        let others = self.features() & !feature;
+        put_be32(&mut self.0, 40, if is_set { others | feature } else { others });
+        self.sum();
+    }
+
     /// True if it is of version 1.
     pub fn is_old(&self) -> bool {
         be32(&self.0, 4) == kind::OLD_SUPERBLOCK
@@ -305,11 +317,14 @@ impl LogSuperblock {
         self.sum();
     }
 
-    /// It begins at this block with this transaction; block 0: it is empty.
+    /// It begins at this block with this transaction; block 0: it is empty, so that every replay knows it.
     pub fn set_start(&mut self, start: u32, sequence: u32) {
         put_be32(&mut self.0, 24, sequence);
         put_be32(&mut self.0, 28, start);
-        self.sum();
+        match start {
+            0 => self.set_feature(feature::OPTIMISTIC, false),
+            _ => self.sum(),
+        }
     }
 
     /// The number of the volume's mount that has used it last.
@@ -631,10 +646,17 @@ impl Dialect {
         sum.is_none_or(|sum| is_none || is_crc32 && be32(commit, COMMIT_SUM) == sum)
     }
 
-    /// The record that ends a transaction, written at this time (nanoseconds since 1970).
-    pub fn write_commit(&self, block: &mut [u8], transaction: u32, at_ns: i64) {
+    /// The last transaction that was durable when a commit of an optimistic log was written.
+    pub fn durable_of_commit(block: &[u8]) -> u32 {
+        be32(block, DURABLE)
+    }
+
+    /// The record that ends a transaction, written at this time (nanoseconds since 1970). `durable`: of an optimistic log,
+    /// the last transaction that is durable.
+    pub fn write_commit(&self, block: &mut [u8], transaction: u32, at_ns: i64, durable: Option<u32>) {
         block.fill(0);
         put_head(block, kind::COMMIT, transaction);
+        put_be32(block, DURABLE, durable.unwrap_or_default());
         put(block, 48, at_ns.div_euclid(1_000_000_000).to_be_bytes());
         put_be32(block, 56, at_ns.rem_euclid(1_000_000_000) as u32);
         if let Some(seed) = self.seed {
@@ -694,7 +716,8 @@ mod tests {
             let revokes: Vec<u64> = (0..dialect.revokes_of_block(1024) as u64).collect();
             dialect.write_revokes(&mut block, 4, &revokes);
             assert_eq!((head(&block), dialect.read_revokes(&block)), (Some((kind::REVOKES, 4)), Some(revokes)));
-            dialect.write_commit(&mut block, 5, 1_000_000_007);
+            dialect.write_commit(&mut block, 5, 1_000_000_007, Some(4));
+            assert_eq!(Dialect::durable_of_commit(&block), 4);
             assert!(head(&block) == Some((kind::COMMIT, 5)) && dialect.is_commit(&block));
             block[600] ^= 1;
             assert!(dialect.is_commit(&block), "a torn block, whose first sector is there");

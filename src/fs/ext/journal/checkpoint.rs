@@ -6,6 +6,7 @@
 
 use super::common::locked;
 use super::home::{Due, Waiting};
+use super::order::Order;
 use super::rounds::{Checkpointed, Rounds};
 use super::transactions::LoggedJournal;
 use super::{Transaction, TransactionId};
@@ -96,10 +97,14 @@ impl Checkpointed for LoggedJournal {
         due.runs(number)
     }
 
-    fn write_piece(&self, task: &Task<'_>, _: &Due, runs: &mut Vec<Run>) -> Result<bool, VolumeError> {
+    fn write_piece(&self, task: &Task<'_>, due: &Due, runs: &mut Vec<Run>) -> Result<bool, VolumeError> {
         let runs = std::mem::take(runs);
         if runs.is_empty() {
             return Ok(false);
+        }
+        if self.log.order() == Order::Checksums {
+            // Nothing else keeps a block from being home before its transaction is in the log.
+            self.settle(task, |durable| !due.last.is_after(durable.last))?;
         }
         self.common.media.write_runs(task, runs)?;
         Ok(true)
@@ -107,7 +112,7 @@ impl Checkpointed for LoggedJournal {
 
     fn end_round(&self, task: &Task<'_>, due: &Due, has_failed: bool) -> Result<(), VolumeError> {
         let is_needed = !has_failed && !due.blocks.is_empty();
-        let flushed = if is_needed { self.common.media.flush(task) } else { Ok(()) };
+        let flushed = if is_needed { self.settle_home(task) } else { Ok(()) };
         self.is_written(&due.blocks, !has_failed && flushed.is_ok());
         flushed?;
         if has_failed { Ok(()) } else { self.log.let_go(task, due.last.next(), false) }

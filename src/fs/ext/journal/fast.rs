@@ -57,7 +57,7 @@ impl LoggedJournal {
         let mut last = 0;
         for _ in 0..ROUNDS {
             // Others come while the bytes of files become durable, and share the fast commit.
-            area.settle(task)?;
+            area.prepare(task)?;
             let _closed = self.open.write(task);
             let pending;
             (pending, last) = match tracker.take() {
@@ -85,6 +85,7 @@ impl LoggedJournal {
         }
         area.store(task, id, at, &bytes)?;
         committed.fast_blocks += blocks;
+        self.settled.has_stored(committed.last, task.now());
         tracker.are_durable(last);
         let mut counts = locked(&self.fast_counts);
         counts.commits += 1;

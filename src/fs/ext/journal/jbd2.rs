@@ -10,12 +10,16 @@
 //! second the commit. If the log has a device of its own, the first is a flush of both devices, and the second of the
 //! log's.
 //!
+//! In another [`Order`] barriers stand in the places of the flushes, or nothing does: then each commit says up to which
+//! transaction the log was durable when it was written, and a log that is not empty has a feature that only this program
+//! knows, since other replays would not stop before a transaction that is not whole.
+//!
 //! Fast commits lie in the last blocks of the log, from the beginning of their area on, and are replayed behind the records.
 //! A flush before each makes durable all that it relies on, and one behind it the fast commit.
 
 use super::room::Room;
-use super::{FREED_FOR_ONE, FastArea, Log, LogPlace, Transaction, TransactionId};
-use crate::fs::ext::format::log::{Dialect, LogSuperblock, Tag};
+use super::{FREED_FOR_ONE, FastArea, Log, LogPlace, Order, Transaction, TransactionId};
+use crate::fs::ext::format::log::{Dialect, LogSuperblock, Tag, feature};
 use crate::fs::ext::media::{Media, flush_all};
 use crate::fs::volume::VolumeError;
 use crate::label::{Cause, Content, Label};
@@ -44,6 +48,8 @@ struct State {
     used: u32,
     /// The superblock on the medium says where the log begins.
     is_open: bool,
+    /// The last transaction that is durable; `None` before the first one is stored.
+    durable: Option<TransactionId>,
 }
 
 /// A log in jbd2's format.
@@ -52,6 +58,7 @@ pub struct Jbd2 {
     /// The volume's device, unless the log lies on it.
     volume: Option<Arc<Media>>,
     dialect: Dialect,
+    order: Order,
     /// Blocks of records: from the first one to the end.
     first: u32,
     end: u32,
@@ -69,9 +76,15 @@ impl Jbd2 {
         let (dialect, head, end) = (Dialect::of(&superblock), superblock.first(), superblock.records_end());
         let fast = superblock.fast_area();
         let fast = fast.start..fast.end.saturating_sub(1).max(fast.start);
-        let state = Mutex::new(State { stored: VecDeque::new(), superblock, head, used: 0, is_open: false });
+        let state =
+            Mutex::new(State { stored: VecDeque::new(), superblock, head, used: 0, is_open: false, durable: None });
         let volume = Some(Arc::clone(media)).filter(|media| !Arc::ptr_eq(media, &place.media));
-        Jbd2 { place, volume, dialect, first: head, end, most_used, fast, state }
+        Jbd2 { place, volume, dialect, order: Order::Flushes, first: head, end, most_used, fast, state }
+    }
+
+    /// The same with another order of transactions.
+    pub fn in_order(self, order: Order) -> Jbd2 {
+        Jbd2 { order, ..self }
     }
 
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
@@ -170,6 +183,7 @@ impl Jbd2 {
         let bytes = {
             let mut state = self.state();
             state.superblock.set_start(start, sequence.0);
+            state.superblock.set_feature(feature::OPTIMISTIC, self.order == Order::Checksums && start != 0);
             whole(state.superblock.bytes(), self.block_bytes())
         };
         Ok(self.place.media.write_metadata(task, self.place.superblock, &bytes, LABEL)?)
@@ -184,10 +198,26 @@ fn whole(bytes: &[u8], block_bytes: usize) -> Vec<u8> {
 }
 
 impl Jbd2 {
+    /// True if something that was written may be lost.
+    fn is_unflushed(&self) -> bool {
+        self.place.media.is_unflushed() || self.volume.iter().any(|volume| volume.is_unflushed())
+    }
+
     /// Flushes the device of the log, and that of the volume if it is another one and has writes that may be lost.
     fn flush_both(&self, task: &Task<'_>) -> Result<(), VolumeError> {
         let volume = self.volume.iter().filter(|volume| volume.is_unflushed());
         Ok(flush_all(task, &volume.chain([&self.place.media]).map(|media| &**media).collect::<Vec<_>>())?)
+    }
+}
+
+impl Jbd2 {
+    /// What was written before is durable before what is written next, if it is not already durable.
+    fn end_epoch(&self, task: &Task<'_>) -> Result<(), VolumeError> {
+        match self.order {
+            Order::Flushes => Ok(self.place.media.flush(task)?),
+            Order::Barriers => Ok(self.place.media.barrier(task)?),
+            Order::Checksums => Ok(()),
+        }
     }
 }
 
@@ -201,11 +231,16 @@ impl FastArea for Jbd2 {
     }
 
     fn is_unsettled(&self) -> bool {
-        self.place.media.is_unflushed() || self.volume.iter().any(|volume| volume.is_unflushed())
+        // A barrier takes no time in which others could come.
+        self.order.is_durable() && self.is_unflushed()
     }
 
-    fn settle(&self, task: &Task<'_>) -> Result<(), VolumeError> {
-        if self.is_unsettled() { self.flush_both(task) } else { Ok(()) }
+    fn prepare(&self, task: &Task<'_>) -> Result<(), VolumeError> {
+        match self.order {
+            _ if !self.is_unflushed() => Ok(()),
+            Order::Flushes => self.flush_both(task),
+            Order::Barriers | Order::Checksums => self.end_epoch(task),
+        }
     }
 
     fn store(&self, task: &Task<'_>, id: TransactionId, at: u32, bytes: &[u8]) -> Result<(), VolumeError> {
@@ -221,9 +256,9 @@ impl FastArea for Jbd2 {
             self.state().is_open = true;
         }
         task.spend(Step::BlockSummed, count.into());
-        self.settle(task)?;
+        self.prepare(task)?;
         self.write_within(task, self.fast.clone(), self.fast.start + at, bytes)?;
-        Ok(self.place.media.flush(task)?)
+        self.end_epoch(task)
     }
 
     fn clear(&self, task: &Task<'_>) -> Result<(), VolumeError> {
@@ -251,9 +286,10 @@ impl Log for Jbd2 {
     }
 
     fn store(&self, task: &Task<'_>, transaction: &mut Transaction, at_ns: i64) -> Result<(), VolumeError> {
-        let (head, is_open) = {
-            let state = self.state();
-            (state.head, state.is_open)
+        let (head, is_open, durable) = {
+            let mut state = self.state();
+            let before = TransactionId(transaction.id.0.wrapping_sub(1));
+            (state.head, state.is_open, *state.durable.get_or_insert(before))
         };
         if !is_open {
             self.write_superblock(task, head, transaction.id)?;
@@ -261,17 +297,33 @@ impl Log for Jbd2 {
         // The checksum of each copy.
         task.spend(Step::BlockSummed, transaction.blocks.len() as u64);
         let next = self.write(task, head, &self.records(transaction))?;
-        // Bytes of files that were written before this transaction named their blocks may be on the other device.
-        self.flush_both(task)?;
+        match self.order {
+            // Bytes of files that were written before this transaction named their blocks may be on the other device.
+            Order::Flushes => self.flush_both(task)?,
+            Order::Barriers | Order::Checksums => self.end_epoch(task)?,
+        }
         let mut commit = vec![0; self.block_bytes()];
-        self.dialect.write_commit(&mut commit, transaction.id.0, at_ns);
+        let durable = (self.order == Order::Checksums).then_some(durable.0);
+        self.dialect.write_commit(&mut commit, transaction.id.0, at_ns, durable);
         let next = self.write(task, next, &commit)?;
-        self.place.media.flush(task)?;
+        self.end_epoch(task)?;
         let mut state = self.state();
         let blocks = self.blocks_of(transaction);
         state.stored.push_back(Stored { id: transaction.id, start: head, blocks });
         state.used += blocks;
         (state.head, state.is_open) = (next, true);
+        Ok(())
+    }
+
+    fn order(&self) -> Order {
+        self.order
+    }
+
+    fn settle(&self, task: &Task<'_>) -> Result<(), VolumeError> {
+        let last = self.state().stored.back().map(|stored| stored.id);
+        self.flush_both(task)?;
+        let mut state = self.state();
+        state.durable = last.or(state.durable);
         Ok(())
     }
 
@@ -291,7 +343,10 @@ impl Log for Jbd2 {
         };
         self.write_superblock(task, start, sequence)?;
         // New bytes of their blocks must not be there before the superblock that says the log begins behind them.
-        self.place.media.flush(task)?;
+        match self.order {
+            Order::Flushes | Order::Checksums => self.place.media.flush(task)?,
+            Order::Barriers => self.place.media.barrier(task)?,
+        }
         let mut state = self.state();
         state.used -= state.stored.drain(..gone).map(|stored| stored.blocks).sum::<u32>();
         state.is_open = !is_closed;

@@ -20,6 +20,8 @@
 //! | `reasons` | why a sync takes a full commit where fast ones are written |
 //! | `fast` | fast commits of the running transaction |
 //! | `collected` | a journal that stores nothing |
+//! | `order` | the order of transactions, and what keeps it |
+//! | `settled` | what a flush has made durable, of what was stored in order |
 //! | `commit_thread` | a thread of its own that commits, if there is one |
 //! | `rounds` | a checkpoint that several threads work on |
 //! | `checkpoint` | committed blocks of a log go home, beside commits |
@@ -43,10 +45,12 @@ mod handle;
 mod home;
 mod jbd2;
 mod nvm;
+mod order;
 mod place;
 mod reasons;
 mod room;
 mod rounds;
+mod settled;
 mod tracker;
 mod transactions;
 mod vm_aware;
@@ -57,6 +61,7 @@ pub use common::Counts;
 pub use handle::Handle;
 pub use jbd2::Jbd2;
 pub use nvm::{FoundRegion, Hash, NvmJournal, NvmOptions, RegionShape, RegionSuperblock, Scheme, Slots};
+pub use order::{Below as OrderBelow, Order};
 pub use place::LogPlace;
 pub use reasons::Reason;
 pub use tracker::{Pending, TrackedFile, Tracker};
@@ -129,9 +134,20 @@ pub trait Log: Send + Sync {
     /// transaction that waits for room.
     fn due(&self, waiting: Option<&Transaction>) -> Option<TransactionId>;
 
-    /// Stores a transaction; it is durable when this returns, with all that was written to the volume's device before.
+    /// Stores a transaction; it is durable when this returns, with all that was written to the volume's device before. In a
+    /// log of another [`order`](Log::order), it is durable before all that is written later instead, as that says.
     /// `at_ns`: the time on the wall clock. A log that moves to another place puts the superblock that says so into it.
     fn store(&self, task: &Task<'_>, transaction: &mut Transaction, at_ns: i64) -> Result<(), VolumeError>;
+
+    /// What keeps its transactions in order.
+    fn order(&self) -> Order {
+        Order::Flushes
+    }
+
+    /// Makes all durable that was stored before.
+    fn settle(&self, _: &Task<'_>) -> Result<(), VolumeError> {
+        Ok(())
+    }
 
     /// True if it has to move to another place with the next transaction, which is to come soon, also without changes.
     fn wants_to_move(&self) -> bool {
@@ -175,12 +191,12 @@ pub trait FastArea: Send + Sync {
     /// True if something that was written to the volume's device may be lost yet.
     fn is_unsettled(&self) -> bool;
 
-    /// Makes earlier writes to the volume's device durable, unless they are. A fast commit that is stored next need not wait for
-    /// that.
-    fn settle(&self, task: &Task<'_>) -> Result<(), VolumeError>;
+    /// Makes earlier writes to the volume's device durable, unless they are, or puts them in order, as the log does. A fast
+    /// commit that is stored next need not wait for that.
+    fn prepare(&self, task: &Task<'_>) -> Result<(), VolumeError>;
 
     /// Stores a fast commit of transaction `id` in whole blocks, `at` blocks behind the beginning of the area; it is durable
-    /// when this returns, with all that was written to the volume's device before.
+    /// when this returns, with all that was written to the volume's device before, or in order, as a transaction of the log.
     fn store(&self, task: &Task<'_>, id: TransactionId, at: u32, bytes: &[u8]) -> Result<(), VolumeError>;
 
     /// Clears the first block: the transaction of the fast commits is in the log, and durable. e2fsck 1.47 does not replay a
@@ -211,7 +227,8 @@ pub trait Journal: Send + Sync {
     /// The running transaction.
     fn running(&self) -> TransactionId;
 
-    /// The time at which the running transaction began, if it has changed something.
+    /// The time at which the running transaction began, if it has changed something, or since when something waits for a flush
+    /// that is in order.
     fn begun(&self) -> Option<Time>;
 
     /// Makes a transaction durable, unless it is. The task has no handle.
@@ -222,6 +239,31 @@ pub trait Journal: Send + Sync {
     fn commit_fast(&self, _: &Task<'_>, _id: TransactionId, _inode: u32, _: ReadTags<'_>) -> Result<bool, VolumeError> {
         Ok(false)
     }
+
+    /// Puts a transaction in order, unless it is: after a crash it is there if anything is that was changed after this has
+    /// returned. Where that takes durability, it is durable. The task has no handle.
+    fn order(&self, task: &Task<'_>, id: TransactionId) -> Result<(), VolumeError> {
+        self.commit(task, id)
+    }
+
+    /// The same of a file's changes, as [`commit_fast`](Journal::commit_fast) makes them durable.
+    fn order_fast(
+        &self,
+        task: &Task<'_>,
+        id: TransactionId,
+        inode: u32,
+        read_tags: ReadTags<'_>,
+    ) -> Result<bool, VolumeError> {
+        self.commit_fast(task, id, inode, read_tags)
+    }
+
+    /// The same of bytes of files that were written past it.
+    fn order_data(&self, task: &Task<'_>) -> Result<(), VolumeError> {
+        Ok(self.common().media.flush(task)?)
+    }
+
+    /// A task is told that its changes are in order.
+    fn tell_order(&self) {}
 
     /// The tracker of the running transaction's changes, if fast commits are written.
     fn tracker(&self) -> Option<&Tracker> {

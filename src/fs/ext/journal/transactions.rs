@@ -8,8 +8,10 @@ use super::commit_thread::CommitThread;
 use super::common::{Common, Counts, locked};
 use super::handle::Inside;
 use super::home::{Due, Home};
+use super::order::Order;
 use super::reasons::{FastCounts, Reason};
 use super::rounds::{Checkpointed, Rounds};
+use super::settled::{Settled, Stores};
 use super::tracker::Tracker;
 use super::{Checkpointing, FREED_FOR_ONE, Handle, Journal, Log, Logged, ReadTags, Transaction, TransactionId};
 use crate::fs::ext::blocks::Blocks;
@@ -59,6 +61,8 @@ pub struct LoggedJournal {
     /// The changes of the running transaction, if fast commits are written.
     pub(super) tracker: Option<Tracker>,
     pub(super) fast_counts: Mutex<FastCounts>,
+    /// What is durable, of what is committed.
+    pub(super) settled: Settled,
 }
 
 impl LoggedJournal {
@@ -79,11 +83,12 @@ impl LoggedJournal {
             begun: None,
             freed: Vec::new(),
         };
+        let last = TransactionId(next.0.wrapping_sub(1));
         LoggedJournal {
             common: Common::new(media, blocks, origin),
             log,
             open: SharedGate::new("transaction", ()),
-            commit: Gate::new("commit", Committed { last: TransactionId(next.0.wrapping_sub(1)), fast_blocks: 0 }),
+            commit: Gate::new("commit", Committed { last, fast_blocks: 0 }),
             commit_thread: CommitThread::new(has_commit_thread),
             rounds: Rounds::new(checkpointing.threads.unwrap_or(1) as usize),
             batch: checkpointing.batch,
@@ -92,6 +97,7 @@ impl LoggedJournal {
             counts: Mutex::default(),
             tracker: None,
             fast_counts: Mutex::default(),
+            settled: Settled::new(last),
         }
     }
 
@@ -111,8 +117,26 @@ impl LoggedJournal {
             return Err(error);
         }
         committed.last = transaction.id;
+        self.settled.has_stored(transaction.id, task.now());
         self.is_committed(transaction, &freed);
         Ok(())
+    }
+
+    /// Makes what is committed durable, unless `is_durable` is true of the last stores that are.
+    pub(super) fn settle(&self, task: &Task<'_>, is_durable: impl Fn(Stores) -> bool) -> Result<(), VolumeError> {
+        if self.log.order().is_durable() {
+            return Ok(());
+        }
+        let settled = self.settled.settle(task, is_durable, || self.log.settle(task));
+        settled.inspect_err(|error| self.common.abort(&format!("a flush of the journal failed: {error}")))
+    }
+
+    /// The home of blocks, which are durable there before the log lets them go.
+    pub(super) fn settle_home(&self, task: &Task<'_>) -> Result<(), VolumeError> {
+        match self.log.order() {
+            Order::Barriers => Ok(self.common.media.barrier(task)?),
+            Order::Flushes | Order::Checksums => Ok(self.common.media.flush(task)?),
+        }
     }
 
     /// Closes the running transaction, when all handles have ended; `None` if it has changed nothing.
@@ -181,7 +205,7 @@ impl Journal for LoggedJournal {
                 running.id
             };
             drop(open);
-            self.commit(task, id)?;
+            self.order(task, id)?;
         }
     }
 
@@ -194,15 +218,22 @@ impl Journal for LoggedJournal {
             return Some(Time::ZERO);
         }
         let running = locked(&self.running);
-        (!running.blocks.is_empty() || !running.revokes.is_empty()).then_some(running.begun).flatten()
+        let begun = (!running.blocks.is_empty() || !running.revokes.is_empty()).then_some(running.begun).flatten();
+        let unsettled = if self.log.order().is_durable() { None } else { self.settled.since() };
+        [begun, unsettled].into_iter().flatten().min()
     }
 
     fn commit_freed(&self, task: &Task<'_>) -> Result<(), VolumeError> {
-        self.commit(task, self.running())?;
+        self.order(task, self.running())?;
         self.wait_for_freed(task)
     }
 
     fn commit(&self, task: &Task<'_>, id: TransactionId) -> Result<(), VolumeError> {
+        self.order(task, id)?;
+        self.settle(task, |durable| !id.is_after(durable.last))
+    }
+
+    fn order(&self, task: &Task<'_>, id: TransactionId) -> Result<(), VolumeError> {
         if self.commit_thread.has_committed(task, id) {
             return self.common.check();
         }
@@ -225,7 +256,32 @@ impl Journal for LoggedJournal {
         inode: u32,
         read_tags: ReadTags<'_>,
     ) -> Result<bool, VolumeError> {
+        let is_stored = self.try_fast(task, id, inode, read_tags)?;
+        let stores = self.settled.stores();
+        if is_stored {
+            self.settle(task, |durable| durable.count >= stores.count)?;
+        }
+        Ok(is_stored)
+    }
+
+    fn order_fast(
+        &self,
+        task: &Task<'_>,
+        id: TransactionId,
+        inode: u32,
+        read_tags: ReadTags<'_>,
+    ) -> Result<bool, VolumeError> {
         self.try_fast(task, id, inode, read_tags)
+    }
+
+    fn order_data(&self, task: &Task<'_>) -> Result<(), VolumeError> {
+        self.settle_home(task)
+    }
+
+    fn tell_order(&self) {
+        if !self.log.order().is_durable() {
+            self.settled.tell_order();
+        }
     }
 
     fn tracker(&self) -> Option<&Tracker> {
@@ -281,6 +337,9 @@ impl Journal for LoggedJournal {
         let mut counts = self.log.counts();
         if self.tracker.is_some() {
             counts.extend(locked(&self.fast_counts).events());
+        }
+        if !self.log.order().is_durable() {
+            counts.extend(self.settled.counts());
         }
         counts
     }

@@ -9,7 +9,7 @@
 
 use crate::fs::ext::Ext;
 use crate::fs::ext::error::damaged;
-use crate::fs::ext::format::log::{Dialect, Tag, feature, head, kind};
+use crate::fs::ext::format::log::{Dialect, LogSuperblock, Tag, feature, head, kind};
 use crate::fs::ext::found_log::FoundLog;
 use crate::fs::ext::journal::TransactionId;
 use crate::fs::volume::VolumeError;
@@ -54,6 +54,35 @@ pub struct Scanned {
     pub unsure: Option<TransactionId>,
     /// The number of the first transaction that is not committed.
     pub end: TransactionId,
+    /// The last transaction of which records may lie behind: their numbers are not used again.
+    pub newest: TransactionId,
+}
+
+impl Scanned {
+    /// Nothing before this transaction.
+    pub fn up_to(end: TransactionId) -> Scanned {
+        Scanned {
+            copies: Vec::new(),
+            revoked: Vec::new(),
+            committed: Vec::new(),
+            faults: Vec::new(),
+            unsure: None,
+            end,
+            newest: end,
+        }
+    }
+
+    /// Leaves out what follows transaction `last`.
+    pub fn end_behind(&mut self, last: TransactionId) {
+        self.copies.retain(|copy| !copy.id.is_after(last));
+        self.revoked.retain(|(_, id)| !id.is_after(last));
+        self.committed.retain(|id| !id.is_after(last));
+        self.faults.retain(|fault| !fault.id.is_after(last));
+        self.unsure = self.unsure.map(|unsure| if unsure.is_after(last) { last } else { unsure });
+        if self.end.is_after(last) {
+            self.end = last.next();
+        }
+    }
 }
 
 /// Reads a log from its beginning on.
@@ -82,8 +111,13 @@ impl<'r> Reader<'r> {
         Ok(bytes)
     }
 
+    /// The superblock of the log.
+    pub fn log_superblock(&self) -> &'r LogSuperblock {
+        &self.log.superblock
+    }
+
     /// Goes on by a block, and answers its number; `None` if the log has gone round.
-    fn go_on(&mut self) -> Option<u32> {
+    pub fn go_on(&mut self) -> Option<u32> {
         self.left = self.left.checked_sub(1)?;
         let at = self.at;
         self.at += 1;
@@ -95,13 +129,14 @@ impl<'r> Reader<'r> {
 }
 
 /// A record that is whole.
-enum Record {
+pub enum Record {
     Descriptor(Vec<Tag>),
     Revokes(Vec<u64>),
     Commit,
 }
 
-fn record(dialect: &Dialect, block: &[u8], id: TransactionId) -> Result<Record, String> {
+/// The record of a transaction in a block; fails with what is wrong with it.
+pub fn record(dialect: &Dialect, block: &[u8], id: TransactionId) -> Result<Record, String> {
     let (kind, number) = head(block).ok_or("it is no record")?;
     let wrong_sum = || "its checksum is wrong".to_string();
     match kind {
@@ -150,14 +185,7 @@ struct Scan<'r> {
 pub fn scan(reader: &Reader<'_>) -> Result<Scanned, VolumeError> {
     let superblock = &reader.log.superblock;
     let (dialect, id) = (Dialect::of(superblock), TransactionId(superblock.sequence()));
-    let found = Scanned {
-        copies: Vec::new(),
-        revoked: Vec::new(),
-        committed: Vec::new(),
-        faults: Vec::new(),
-        unsure: None,
-        end: id,
-    };
+    let found = Scanned::up_to(id);
     let scan = Scan {
         dialect,
         is_asynchronous: superblock.has(feature::ASYNC_COMMIT),
@@ -202,7 +230,7 @@ impl<'r> Scan<'r> {
             self.lose(at, why, behind);
         }
         self.drop_torn()?;
-        self.found.end = self.id;
+        (self.found.end, self.found.newest) = (self.id, self.id);
         Ok(self.found)
     }
 

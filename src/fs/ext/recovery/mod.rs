@@ -7,7 +7,7 @@
 //! | `open` | the steps of a mount |
 //! | `region` | a journal in non-volatile memory: found, begun, and left |
 //! | `vm_aware` | VM-aware journaling: the memory that a monitor keeps of a volume, found, written home, and begun |
-//! | `replay`, `log_scan` | the blocks of the log that are not home, and whether its end is torn or damaged |
+//! | `replay`, `log_scan`, `prefix_scan` | the blocks of the log that are not home, and whether its end is torn or damaged |
 //! | `fast_scan`, `fast_changes`, `fast_replay` | fast commits: found, checked and made in memory, and written |
 //! | `orphans` | files that nobody has any more, or that were being cut off |
 
@@ -20,6 +20,7 @@ mod log_scan;
 mod memory;
 mod open;
 mod orphans;
+mod prefix_scan;
 mod region;
 mod replay;
 mod vm_aware;

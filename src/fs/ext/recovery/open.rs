@@ -28,7 +28,7 @@ use crate::fs::ext::format::shape::Shape;
 use crate::fs::ext::format::superblock::{LENGTH, MAGIC, PLACE, Superblock, state};
 use crate::fs::ext::found_log::FoundLog;
 use crate::fs::ext::inspect::uuid;
-use crate::fs::ext::journal::{Jbd2, Journal, Log, LoggedJournal, TransactionId, VmAwareLog};
+use crate::fs::ext::journal::{Jbd2, Journal, Log, LoggedJournal, OrderBelow, TransactionId, VmAwareLog};
 use crate::fs::ext::media::{Below, Media};
 use crate::fs::ext::memory::Shares;
 use crate::fs::ext::names::known::KnownNames;
@@ -68,7 +68,7 @@ impl Ext {
         let task = Task::at(Time::ZERO);
         let mut ext = Ext::with_memory_home(&task, below, settings, mounting, access)?;
         if ext.read_only.is_none() {
-            ext.check_fast_commits()?;
+            ext.check_journal_options()?;
         }
         ext.sum_groups(&task)?;
         if let Some(log) = ext.find_log(&task)? {
@@ -302,9 +302,18 @@ impl Ext {
         Ok(())
     }
 
-    /// Refuses fast commits that are asked for, and cannot be.
-    pub fn check_fast_commits(&self) -> Result<(), OpenExtError> {
+    /// Refuses fast commits and an order of commits that are asked for, and cannot be.
+    pub fn check_journal_options(&self) -> Result<(), OpenExtError> {
         let refuse = |why: &str| Err(OpenExtError::Unsupported(why.to_string()));
+        let below = OrderBelow {
+            device: self.media.device(),
+            has_journal_device: self.journal_media.is_some(),
+            is_in_memory: self.memory.is_some(),
+            has_sums: self.shape.has_checksums(),
+        };
+        if let Some(why) = self.settings.order.refused(&below) {
+            return refuse(why);
+        }
         match self.settings.fast_commits {
             Some(true) if !self.shape.features.has(FAST_COMMIT) => refuse(
                 "fast-commit=on is of volumes with the feature fast_commit, which this one has not: leave it out, or set the \
@@ -387,7 +396,7 @@ impl Ext {
                         let superblock = self.shape.superblock_block(0);
                         Box::new(VmAwareLog::new(&media, monitor, inline, superblock, most_kept))
                     }
-                    None => Box::new(Jbd2::new(&media, place, superblock, records)),
+                    None => Box::new(Jbd2::new(&media, place, superblock, records).in_order(self.settings.order)),
                 };
                 let ExtSettings { checkpointing, has_commit_thread, .. } = self.settings;
                 let below = (media, blocks);

@@ -1,7 +1,7 @@
 //! The replay of a log: which blocks its committed transactions have changed, and where their newest copies lie.
 //!
 //! 1. *Scan* (`log_scan`): transactions follow each other by number, each to its commit record; a transaction without one was never
-//!    committed.
+//!    committed. (`prefix_scan`: an optimistic log, which ends before the first transaction that is not whole.)
 //! 2. *Revokes*: a block that was freed by a transaction is not brought back by that one or those before it.
 //! 3. *Copies*: of the others, the newest copy counts.
 //!
@@ -11,10 +11,11 @@
 
 use super::fast_scan::{FastCommits, fast_commits};
 use super::log_scan::{Copy, Fault, Loss, Reader, Scanned, scan};
+use super::prefix_scan::scan_prefix;
 use crate::fs::ext::Ext;
 use crate::fs::ext::blocks::Bytes;
 use crate::fs::ext::error::damaged;
-use crate::fs::ext::format::log::Dialect;
+use crate::fs::ext::format::log::{Dialect, feature};
 use crate::fs::ext::found_log::FoundLog;
 use crate::fs::ext::journal::TransactionId;
 use crate::fs::volume::{Damage, VolumeError};
@@ -61,9 +62,10 @@ impl Ext {
             return Ok(replayed);
         }
         let reader = Reader::new(self, task, log);
-        let scanned = scan(&reader)?;
+        let is_optimistic = log.superblock.has(feature::OPTIMISTIC);
+        let scanned = if is_optimistic { scan_prefix(&reader)? } else { scan(&reader)? };
         // A transaction that was not committed has this number, and is still there: it is not used again.
-        replayed.next = scanned.end.next();
+        replayed.next = scanned.newest.next();
         replayed.has_lost = scanned.faults.iter().any(|fault| fault.loss == Loss::Records);
         replayed.damage.extend(scanned.faults.iter().map(|fault| told(fault, &scanned)));
         let end = scanned.end;

@@ -138,6 +138,16 @@ pub enum Call {
         /// The inode number.
         inode: u64,
     },
+    /// Puts a file or directory in order before all that follows.
+    Fbarrier {
+        /// The inode number.
+        inode: u64,
+    },
+    /// Puts the data of a file in order before all that follows.
+    Fdatabarrier {
+        /// The inode number.
+        inode: u64,
+    },
     /// Reserves bytes, and extends the file to their end.
     Reserve {
         /// The inode number.
@@ -162,7 +172,7 @@ pub enum Call {
 type Fields<'c> = (u8, Vec<u64>, Vec<&'c [u8]>);
 
 /// Numbers and names of each kind of call, by its code.
-const SHAPES: [(usize, usize); 17] = [
+const SHAPES: [(usize, usize); 19] = [
     (0, 0),
     (2, 1),
     (3, 1),
@@ -180,6 +190,8 @@ const SHAPES: [(usize, usize); 17] = [
     (1, 0),
     (3, 0),
     (3, 0),
+    (1, 0),
+    (1, 0),
 ];
 
 impl Call {
@@ -203,6 +215,8 @@ impl Call {
             Call::Fdatasync { inode } => (14, vec![*inode], vec![]),
             Call::Reserve { inode, offset, length } => (15, vec![*inode, *offset, *length], vec![]),
             Call::Punch { inode, offset, length } => (16, vec![*inode, *offset, *length], vec![]),
+            Call::Fbarrier { inode } => (17, vec![*inode], vec![]),
+            Call::Fdatabarrier { inode } => (18, vec![*inode], vec![]),
         }
     }
 
@@ -223,6 +237,8 @@ impl Call {
             12 => Call::Truncate { inode: numbers[0], length: numbers[1] },
             13 => Call::Fsync { inode: numbers[0] },
             14 => Call::Fdatasync { inode: numbers[0] },
+            17 => Call::Fbarrier { inode: numbers[0] },
+            18 => Call::Fdatabarrier { inode: numbers[0] },
             _ => {
                 let (inode, offset, length) = range();
                 match code {
@@ -496,6 +512,8 @@ pub(super) mod tests {
             Call::Link { inode: 5, parent: 1, name: name("h") },
             Call::Fsync { inode: 5 },
             Call::Fdatasync { inode: 3 },
+            Call::Fbarrier { inode: 5 },
+            Call::Fdatabarrier { inode: 3 },
             Call::Reserve { inode: 5, offset: 0, length: 65536 },
             Call::Punch { inode: 5, offset: 4096, length: 4096 },
             Call::Truncate { inode: 5, length: 100 },

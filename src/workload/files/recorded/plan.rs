@@ -181,6 +181,8 @@ fn nodes_of(records: &[Record]) -> (Vec<Option<Node>>, usize) {
         | Call::Truncate { inode, .. }
         | Call::Fsync { inode }
         | Call::Fdatasync { inode }
+        | Call::Fbarrier { inode }
+        | Call::Fdatabarrier { inode }
         | Call::Reserve { inode, .. }
         | Call::Punch { inode, .. } => known.get(&inode).copied(),
         Call::Unlink { .. } | Call::RemoveDirectory { .. } | Call::Rename { .. } => None,
@@ -452,7 +454,8 @@ impl Maker {
                 self.tree.set_length(node, length);
                 Some(())
             }
-            Call::Fsync { .. } if self.tree.is_directory(node?) => {
+            // A directory is made durable, which promises more than order.
+            Call::Fsync { .. } | Call::Fbarrier { .. } if self.tree.is_directory(node?) => {
                 let node = node?;
                 let path = self.tree.path(node)?;
                 let name = self.name(node, path);
@@ -463,6 +466,8 @@ impl Maker {
             }
             Call::Fsync { .. } => self.on_file(lane, node?, idle_ns, false, FileOperation::Fsync),
             Call::Fdatasync { .. } => self.on_file(lane, node?, idle_ns, false, FileOperation::Fdatasync),
+            Call::Fbarrier { .. } => self.on_file(lane, node?, idle_ns, false, FileOperation::Fbarrier),
+            Call::Fdatabarrier { .. } => self.on_file(lane, node?, idle_ns, false, FileOperation::Fdatabarrier),
             Call::Reserve { offset, length, .. } => {
                 let (node, length) = (node?, offset + length);
                 self.on_file(lane, node, idle_ns, true, |file| FileOperation::Preallocate { file, length })?;
