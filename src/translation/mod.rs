@@ -194,9 +194,10 @@ pub trait Translation: Sized {
     /// Begins another epoch, if the layer keeps order.
     fn begin_epoch(&mut self) {}
 
-    /// True if pages are programmed in the order in which they were written: those of one page of flash follow each other.
+    /// True if pages are programmed in the order in which they were written, also if several are a page of flash: one page of
+    /// flash is open at a time.
     fn programs_in_order(&self) -> bool {
-        self.flash().geometry.pages_per_program == 1
+        false
     }
 
     /// Discards a page; returns the completion time: a layer with its map on flash may have to read the map first. A

@@ -41,15 +41,16 @@ impl Ext {
             self.write_out_rewritten(task)?;
             self.commit_of(task, journal, id, node.number, wanted)?;
         }
+        let is_behind = self.media.is_data_unflushed();
         match (wanted, self.journal()) {
+            (Wanted::Durability, Ok(journal)) if is_behind => journal.commit_data(task),
             (Wanted::Order, Ok(journal)) => {
-                if self.media.is_data_unflushed() {
+                if is_behind {
                     journal.order_data(task)?;
                 }
                 journal.tell_order();
                 Ok(())
             }
-            _ if self.media.is_data_unflushed() => Ok(self.media.flush(task)?),
             _ => Ok(()),
         }
     }
@@ -59,10 +60,7 @@ impl Ext {
         let Ok(journal) = self.journal() else { return Ok(()) };
         self.write_out_all(task)?;
         journal.commit(task, journal.running())?;
-        if self.media.is_data_unflushed() {
-            self.media.flush(task)?;
-        }
-        Ok(())
+        if self.media.is_data_unflushed() { journal.commit_data(task) } else { Ok(()) }
     }
 
     /// Writes out all that waits now.

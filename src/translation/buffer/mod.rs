@@ -204,7 +204,8 @@ impl<L: Translation> Buffered<L> {
     /// The next page is of another epoch: those before it are programmed before it is.
     #[cold]
     fn end_epoch_on_flash(&mut self, next: u32, at: MomentOf<L>) -> Result<(), TranslationError> {
-        if !self.is_protected && !self.layer.programs_in_order() {
+        let is_in_order = self.pages_per_program == 1 || self.layer.programs_in_order();
+        if !self.is_protected && !is_in_order {
             self.layer.flush(at)?;
         }
         self.epoch_given_up = next;

@@ -290,8 +290,7 @@ impl<T: Timing, M: PageMap> Translation for PageLevel<T, M> {
 
     /// With one stream of host writes, one page of flash is open.
     fn programs_in_order(&self) -> bool {
-        let is_one_stream = matches!(self.settings.streams, Streams::None) && self.cache.is_none();
-        is_one_stream || self.nand.geometry().pages_per_program == 1
+        matches!(self.settings.streams, Streams::None) && self.cache.is_none()
     }
 
     fn discard(&mut self, page: LogicalPage, at: T::Moment) -> Result<T::Moment, TranslationError> {

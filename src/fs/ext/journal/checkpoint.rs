@@ -104,7 +104,7 @@ impl Checkpointed for LoggedJournal {
         }
         if self.log.order() == Order::Checksums {
             // Nothing else keeps a block from being home before its transaction is in the log.
-            self.settle(task, |durable| !due.last.is_after(durable.last))?;
+            self.settled.settle_beside(task, |durable| !due.last.is_after(durable.last), || self.log.settle(task))?;
         }
         self.common.media.write_runs(task, runs)?;
         Ok(true)

@@ -257,9 +257,14 @@ pub trait Journal: Send + Sync {
         self.commit_fast(task, id, inode, read_tags)
     }
 
-    /// The same of bytes of files that were written past it.
-    fn order_data(&self, task: &Task<'_>) -> Result<(), VolumeError> {
+    /// Makes bytes of files durable that were written past it.
+    fn commit_data(&self, task: &Task<'_>) -> Result<(), VolumeError> {
         Ok(self.common().media.flush(task)?)
+    }
+
+    /// Puts them in order, as [`order`](Journal::order) does with a transaction.
+    fn order_data(&self, task: &Task<'_>) -> Result<(), VolumeError> {
+        self.commit_data(task)
     }
 
     /// A task is told that its changes are in order.

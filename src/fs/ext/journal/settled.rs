@@ -20,6 +20,8 @@ pub(super) struct Stores {
 /// Stores that were answered, and the answers that rely on them.
 struct Answered {
     stores: Stores,
+    /// Those of them that are durable.
+    durable: Stores,
     /// When the first one was stored that is not durable.
     since: Option<Time>,
     /// Tasks that were told that their changes are in order: all, since the last flush began, and the most at once that a cut
@@ -32,7 +34,8 @@ struct Answered {
 
 /// Stores that are in order, and those of them that are durable.
 pub(super) struct Settled {
-    durable: Gate<Stores>,
+    /// A task that flushes is inside.
+    flush: Gate<()>,
     answered: Mutex<Answered>,
 }
 
@@ -40,8 +43,9 @@ impl Settled {
     /// All up to transaction `last` are durable.
     pub(super) fn new(last: TransactionId) -> Settled {
         let stores = Stores { count: 0, last };
-        let answered = Answered { stores, since: None, orders: 0, waiting: 0, most_waiting: 0, flushes: 0 };
-        Settled { durable: Gate::new("flush", stores), answered: Mutex::new(answered) }
+        let (orders, waiting, most_waiting, flushes) = (0, 0, 0, 0);
+        let answered = Answered { stores, durable: stores, since: None, orders, waiting, most_waiting, flushes };
+        Settled { flush: Gate::new("flush", ()), answered: Mutex::new(answered) }
     }
 
     /// Something was stored, in order with all before it; `last`: the last transaction by now.
@@ -77,21 +81,33 @@ impl Settled {
         is_durable: impl Fn(Stores) -> bool,
         flush: impl FnOnce() -> Result<(), VolumeError>,
     ) -> Result<(), VolumeError> {
-        let mut durable = self.durable.enter(task);
-        let (stores, waiting) = {
+        let _alone = self.flush.enter(task);
+        self.settle_beside(task, is_durable, flush)
+    }
+
+    /// The same beside others that do so, for a checkpoint thread, which enters no gate.
+    pub(super) fn settle_beside(
+        &self,
+        task: &Task<'_>,
+        is_durable: impl Fn(Stores) -> bool,
+        flush: impl FnOnce() -> Result<(), VolumeError>,
+    ) -> Result<(), VolumeError> {
+        let (stores, told) = {
             let answered = locked(&self.answered);
-            (answered.stores, answered.waiting)
+            if answered.stores == answered.durable || is_durable(answered.durable) {
+                return Ok(());
+            }
+            (answered.stores, answered.orders)
         };
-        if stores == *durable || is_durable(*durable) {
-            return Ok(());
-        }
         flush()?;
-        *durable = stores;
         let mut answered = locked(&self.answered);
-        // Others were stored and told meanwhile.
-        answered.since = (answered.stores != stores).then(|| task.now());
-        answered.waiting -= waiting;
         answered.flushes += 1;
+        if stores.count > answered.durable.count {
+            answered.durable = stores;
+            // Others were stored and told meanwhile.
+            answered.since = (answered.stores != stores).then(|| task.now());
+            answered.waiting = answered.waiting.min(answered.orders - told);
+        }
         Ok(())
     }
 

@@ -274,8 +274,18 @@ impl Journal for LoggedJournal {
         self.try_fast(task, id, inode, read_tags)
     }
 
+    fn commit_data(&self, task: &Task<'_>) -> Result<(), VolumeError> {
+        self.settle(task, |_| false)?;
+        if self.common.media.is_data_unflushed() { Ok(self.common.media.flush(task)?) } else { Ok(()) }
+    }
+
     fn order_data(&self, task: &Task<'_>) -> Result<(), VolumeError> {
-        self.settle_home(task)
+        if self.log.order() != Order::Barriers {
+            return self.commit_data(task);
+        }
+        self.common.media.barrier(task)?;
+        self.settled.has_stored(self.settled.stores().last, task.now());
+        Ok(())
     }
 
     fn tell_order(&self) {
