@@ -18,6 +18,7 @@ use flashpath::fs::ext::ExtSettings;
 use flashpath::fs::station::{Access, StoredVolumes, VolumeSettings};
 use flashpath::fs::volume::{FileKind, Hold, IfExists, InodeNumber, NewFile, Renaming, Volume, VolumeError};
 use flashpath::random::Random;
+use flashpath::run::{Path, simulated_file_system};
 use std::sync::Arc;
 
 const ROOT: InodeNumber = InodeNumber::ROOT;
@@ -422,4 +423,42 @@ fn an_order_that_cannot_be_kept_is_refused_with_what_would_be_right() {
         let refused = ExtSettings::read(&parse_term(&format!("ext:{options}")).unwrap()).unwrap_err().to_string();
         assert!(refused.contains(right), "{options}: {refused}");
     }
+}
+
+/// The same volume on a simulated drive: its commits flush twice, or a sync once, or an order never.
+#[test]
+fn a_drive_with_a_buffer_keeps_order_and_what_stands_above_it_and_reorders_does_not() {
+    let open = |path: &str| simulated_file_system(&Path::read(path).unwrap(), 3);
+    for path in [
+        "ext:flush=barrier/page/nand:size=64M,timing=off",
+        "ext:flush=barrier/conv:size=64M,timing=off",
+        "ext:flush=barrier/cache:size=1M/page:buffer=1M/nand:size=64M,timing=off",
+    ] {
+        let refused = open(path).err().unwrap_or_else(|| panic!("{path} keeps no order")).to_string();
+        assert!(refused.contains("page:buffer=32M"), "{path}: {refused}");
+    }
+    let events = |flush: &str, is_order: bool| {
+        let policy = "buffer=1M,buffer-policy=volatile";
+        let volume = open(&format!("ext:flush={flush}/page:{policy}/nand:size=64M,timing=off")).unwrap();
+        for number in 0..50u32 {
+            let name = number.to_string().into_bytes();
+            let file = call(|call| volume.make(call, (ROOT, &name), &new_file(), Hold::No, None)).unwrap().inode;
+            call(|call| volume.write(call, file, 0, &[number as u8; BLOCK], None)).unwrap();
+            match is_order {
+                true => call(|call| volume.order_file(call, file, Durable::All)).unwrap(),
+                false => call(|call| volume.sync_file(call, file, Durable::All)).unwrap(),
+            }
+        }
+        let account = call(|call| volume.account(call)).unwrap();
+        let event = |name: &str| account.events.iter().find(|(other, _)| *other == name).map_or(0, |(_, count)| *count);
+        let buffer = account.below[0].buffer.as_ref().expect("the drive has a buffer");
+        let held = buffer.held.total();
+        let orders = [event("orders without a flush"), event("most orders that a cut of power could take")];
+        (orders, event("flushes of commits in order"), held)
+    };
+    assert_eq!(events("barrier", true).0, [50, 50]);
+    assert!(events("barrier", true).2 > 50, "a barrier empties no buffer");
+    assert_eq!(events("barrier", false), ([0, 0], 50, 0));
+    assert_eq!(events("full", true), ([0, 0], 0, 0), "with flushes an order is durable");
+    assert_eq!(events("optimistic,data=journal", true).0, [50, 50]);
 }

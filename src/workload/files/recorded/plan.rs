@@ -571,6 +571,8 @@ mod tests {
             "Link { from: recorded/new/g, to: recorded/h } idle 40 after []",
             "Fsync(recorded/new/g) idle 40 after []",
             "Fdatasync(recorded/old/f) idle 40 after []",
+            "Fbarrier(recorded/new/g) idle 40 after []",
+            "Fdatabarrier(recorded/old/f) idle 40 after []",
             "Close(recorded/old/f)",
             "Preallocate { file: recorded/new/g, length: 65536 } idle 40 after []",
             "Discard { file: recorded/new/g, offset: 4096, length: 4096 } idle 40 after []",
