@@ -200,7 +200,7 @@ impl FileSystem for InProcess {
     }
 
     fn order_file(&self, task: &Task<'_>, file: &InProcessFile, what: Durable) -> Result<(), FileSystemError> {
-        self.call(task, "order", &file.path, |posix, call| posix.order_file(call, file.inode, what))
+        self.call(task, "order", &file.path, |posix, call| posix.volume().order_file(call, file.inode, what))
     }
 
     fn truncate(&self, task: &Task<'_>, file: &InProcessFile, length: u64) -> Result<(), FileSystemError> {

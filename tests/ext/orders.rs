@@ -408,7 +408,6 @@ fn an_order_that_cannot_be_kept_is_refused_with_what_would_be_right() {
     for (options, place, right) in [
         ("flush=barrier", Place::Inline, "page:buffer=32M"),
         ("flush=barrier", Place::Device, "leave the second device out"),
-        ("flush=barrier", Place::Memory, "leave it out"),
         ("flush=optimistic,data=journal", Place::Monitor, "leave it out"),
     ] {
         let disks = Disks::new(&Power::new(), place);

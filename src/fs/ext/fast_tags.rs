@@ -23,7 +23,7 @@ pub const MADE_AT: usize = 264;
 const MOST_INODE_BYTES: usize = 1000;
 const OLD_BYTES: usize = 128;
 
-/// What a task waits for.
+/// The state of its changes that a task waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wanted {
     /// Its changes are durable (fsync, fdatasync).

@@ -89,7 +89,7 @@ pub static KIND: Kind = Kind {
             name: "flush",
             values: Values::Choice(words::<Order>),
             default: "full",
-            about: "what keeps the journal's transactions in order, and a sync durable",
+            about: "the order of the journal's transactions, and the flushes of a sync",
         },
         OptionKind {
             name: "checkpoint-batch",
@@ -228,7 +228,7 @@ pub struct ExtSettings {
     pub has_commit_thread: bool,
     /// Syncs write fast commits, and a new volume gets the feature; `None`: if the volume has it.
     pub fast_commits: Option<bool>,
-    /// What keeps transactions in order.
+    /// The order of transactions.
     pub order: Order,
     /// Those of a journal in non-volatile memory.
     pub nvm: NvmOptions,

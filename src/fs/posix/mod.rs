@@ -93,11 +93,6 @@ impl Posix {
         self.volume.sync_file(call, inode, what)
     }
 
-    /// Puts a file or a directory in order before later changes, durable or not.
-    pub fn order_file(&self, call: &Call, inode: InodeNumber, what: Durable) -> Result<(), VolumeError> {
-        self.volume.order_file(call, inode, what)
-    }
-
     /// Total and free space.
     pub fn space(&self, call: &Call) -> Result<Space, VolumeError> {
         self.volume.space(call)

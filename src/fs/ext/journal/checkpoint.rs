@@ -55,6 +55,14 @@ impl LoggedJournal {
         Some((due, parts))
     }
 
+    /// Makes blocks that are home durable there, before the log lets them go.
+    fn settle_home(&self, task: &Task<'_>) -> Result<(), VolumeError> {
+        match self.log.order() {
+            Order::Barriers => Ok(self.common.media.barrier(task)?),
+            Order::Flushes | Order::Checksums => Ok(self.common.media.flush(task)?),
+        }
+    }
+
     /// These blocks are home now, unless the device has failed: then the log has them still.
     fn is_written(&self, due: &BTreeMap<u64, Waiting>, is_home: bool) {
         let running = locked(&self.running);

@@ -211,7 +211,7 @@ impl Jbd2 {
 }
 
 impl Jbd2 {
-    /// What was written before is durable before what is written next, if it is not already durable.
+    /// Earlier writes are durable before later ones, if they are not already durable.
     fn end_epoch(&self, task: &Task<'_>) -> Result<(), VolumeError> {
         match self.order {
             Order::Flushes => Ok(self.place.media.flush(task)?),

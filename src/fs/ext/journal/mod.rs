@@ -20,8 +20,8 @@
 //! | `reasons` | why a sync takes a full commit where fast ones are written |
 //! | `fast` | fast commits of the running transaction |
 //! | `collected` | a journal that stores nothing |
-//! | `order` | the order of transactions, and what keeps it |
-//! | `settled` | what a flush has made durable, of what was stored in order |
+//! | `order` | the order of transactions, and the means that keeps it |
+//! | `settled` | stores in order, and those of them that a flush has made durable |
 //! | `commit_thread` | a thread of its own that commits, if there is one |
 //! | `rounds` | a checkpoint that several threads work on |
 //! | `checkpoint` | committed blocks of a log go home, beside commits |
@@ -139,7 +139,7 @@ pub trait Log: Send + Sync {
     /// `at_ns`: the time on the wall clock. A log that moves to another place puts the superblock that says so into it.
     fn store(&self, task: &Task<'_>, transaction: &mut Transaction, at_ns: i64) -> Result<(), VolumeError>;
 
-    /// What keeps its transactions in order.
+    /// The means that keeps its transactions in order.
     fn order(&self) -> Order {
         Order::Flushes
     }

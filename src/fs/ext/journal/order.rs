@@ -1,4 +1,4 @@
-//! The order of a log's transactions, and what keeps it until they are durable.
+//! The order of a log's transactions, and the means that keeps it until they are durable.
 //!
 //! | `flush=` | a commit waits for | a sync waits for | order |
 //! |---|---|---|---|
@@ -31,7 +31,11 @@ impl Choice for Order {
             Order::Barriers,
             "barriers stand in the places of both, and a sync flushes once; a device that keeps order, such as page:buffer=32M",
         ),
-        ("optimistic", Order::Checksums, "checksums tell what is there, and a sync flushes once; with data=journal"),
+        (
+            "optimistic",
+            Order::Checksums,
+            "checksums tell which commits are there, and a sync flushes once; with data=journal",
+        ),
     ];
 }
 
@@ -52,7 +56,7 @@ impl Order {
         self == Order::Flushes
     }
 
-    /// Why this order cannot be kept there, and what would be right; `None` if it can.
+    /// Why this order cannot be kept there, and the remedy; `None` if it can.
     pub fn refused(self, below: &Below<'_>) -> Option<&'static str> {
         match self {
             Order::Flushes => None,

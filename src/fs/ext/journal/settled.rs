@@ -1,4 +1,4 @@
-//! What a flush has made durable, of what was stored in order. Flushes are shared: a task that comes to the gate and finds
+//! The stores of a log that a flush has made durable, of those that are in order. Flushes are shared: a task that comes to the gate and finds
 //! that another's flush has covered it is done. None is in the way of commits, which are stored beside it.
 
 use super::TransactionId;

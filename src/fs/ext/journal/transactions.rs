@@ -61,7 +61,7 @@ pub struct LoggedJournal {
     /// The changes of the running transaction, if fast commits are written.
     pub(super) tracker: Option<Tracker>,
     pub(super) fast_counts: Mutex<FastCounts>,
-    /// What is durable, of what is committed.
+    /// The commits that are durable.
     pub(super) settled: Settled,
 }
 
@@ -122,21 +122,13 @@ impl LoggedJournal {
         Ok(())
     }
 
-    /// Makes what is committed durable, unless `is_durable` is true of the last stores that are.
+    /// Makes all commits durable, unless `is_durable` is true of the last stores that are.
     pub(super) fn settle(&self, task: &Task<'_>, is_durable: impl Fn(Stores) -> bool) -> Result<(), VolumeError> {
         if self.log.order().is_durable() {
             return Ok(());
         }
         let settled = self.settled.settle(task, is_durable, || self.log.settle(task));
         settled.inspect_err(|error| self.common.abort(&format!("a flush of the journal failed: {error}")))
-    }
-
-    /// The home of blocks, which are durable there before the log lets them go.
-    pub(super) fn settle_home(&self, task: &Task<'_>) -> Result<(), VolumeError> {
-        match self.log.order() {
-            Order::Barriers => Ok(self.common.media.barrier(task)?),
-            Order::Flushes | Order::Checksums => Ok(self.common.media.flush(task)?),
-        }
     }
 
     /// Closes the running transaction, when all handles have ended; `None` if it has changed nothing.

@@ -72,7 +72,7 @@ impl Scanned {
         }
     }
 
-    /// Leaves out what follows transaction `last`.
+    /// Leaves out all behind transaction `last`.
     pub fn end_behind(&mut self, last: TransactionId) {
         self.copies.retain(|copy| !copy.id.is_after(last));
         self.revoked.retain(|(_, id)| !id.is_after(last));
@@ -135,7 +135,7 @@ pub enum Record {
     Commit,
 }
 
-/// The record of a transaction in a block; fails with what is wrong with it.
+/// The record of a transaction in a block; fails with its fault.
 pub fn record(dialect: &Dialect, block: &[u8], id: TransactionId) -> Result<Record, String> {
     let (kind, number) = head(block).ok_or("it is no record")?;
     let wrong_sum = || "its checksum is wrong".to_string();
