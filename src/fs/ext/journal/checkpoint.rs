@@ -55,12 +55,16 @@ impl LoggedJournal {
         Some((due, parts))
     }
 
-    /// Makes blocks that are home durable there, before the log lets them go.
+    /// Makes blocks that are home durable there, before the log lets them go: and later transactions that have changed others
+    /// of its blocks again, or freed them, since only these have them then.
     fn settle_home(&self, task: &Task<'_>) -> Result<(), VolumeError> {
         match self.log.order() {
-            Order::Barriers => Ok(self.common.media.barrier(task)?),
-            Order::Flushes | Order::Checksums => Ok(self.common.media.flush(task)?),
+            Order::Barriers => return Ok(self.common.media.barrier(task)?),
+            Order::Flushes => return Ok(self.common.media.flush(task)?),
+            Order::Checksums => self.settled.settle_beside(task, |_| false, || self.log.settle(task))?,
         }
+        // On a device of its own the log may have been durable.
+        if self.common.media.is_unflushed() { Ok(self.common.media.flush(task)?) } else { Ok(()) }
     }
 
     /// These blocks are home now, unless the device has failed: then the log has them still.
