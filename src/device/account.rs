@@ -60,7 +60,9 @@ impl Account {
 
     /// The difference to `earlier`, an older account of the same station. Warnings are kept whatever their time.
     pub fn since(&self, earlier: &Account) -> Account {
-        let events = self.events.iter().zip(&earlier.events).map(|((name, now), (_, then))| (*name, now - then));
+        // An event may have been none before, and then have had no name.
+        let then = |name: &str| earlier.events.iter().find(|(other, _)| *other == name).map_or(0, |(_, then)| *then);
+        let events = self.events.iter().map(|(name, now)| (*name, now - then(name)));
         let flash = match (&self.flash, &earlier.flash) {
             (Some(now), Some(then)) => Some(FlashAccount {
                 programmed_pages: now.programmed_pages - then.programmed_pages,
@@ -340,5 +342,18 @@ impl ModesAccount {
             let lives = self.blocks[mode] as f64 * f64::from(self.endurance[mode]);
             if lives > 0.0 { self.erases[mode] as f64 / lives } else { 0.0 }
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Reasons of full commits are told once there are some: the counts behind a new one were taken from those of others.
+    #[test]
+    fn an_event_that_was_none_before_is_no_other_ones() {
+        let of = |events: &[(&'static str, u64)]| Account { events: events.to_vec(), ..Account::default() };
+        let since = of(&[("a", 3), ("new", 2), ("b", 9)]).since(&of(&[("a", 1), ("b", 8)]));
+        assert_eq!(since.events, [("a", 2), ("new", 2), ("b", 1)]);
     }
 }
