@@ -23,9 +23,18 @@ pub fn escape_path(path: &str) -> String {
     path.split_inclusive(['/', ',', '+', ':']).map(escape).collect::<Vec<_>>().join("<wbr>")
 }
 
-/// A title or a sentence with names of columns and files, with line breaks allowed after their separators.
+/// A title or a sentence with names of columns and files, with line breaks allowed after their separators, and none in numbers.
 pub fn escape_names(text: &str) -> String {
-    text.split_inclusive(['/', ',', '+', ':', '_', '.', '=']).map(escape).collect::<Vec<_>>().join("<wbr>")
+    let mut escaped = String::new();
+    let mut parts = text.split_inclusive(['/', ',', '+', ':', '_', '.']).peekable();
+    while let Some(part) = parts.next() {
+        escaped += &escape(part);
+        let next = parts.peek().and_then(|next| next.chars().next());
+        if next.is_some_and(|next| !next.is_ascii_digit()) {
+            escaped += "<wbr>";
+        }
+    }
+    escaped
 }
 
 /// Quotes an argument for a POSIX shell.
@@ -47,6 +56,11 @@ mod tests {
     use super::*;
 
     const HOSTILE: &str = "</script><img src=x onerror=\"alert('1')\">&amp;";
+
+    #[test]
+    fn names_are_broken_behind_separators_and_numbers_are_not() {
+        assert_eq!(escape_names("wear.a_b<2.5: met (0.051)"), "wear.<wbr>a_<wbr>b&lt;2.5:<wbr> met (0.051)");
+    }
 
     #[test]
     fn escaped_text_opens_no_element_and_ends_no_attribute() {
