@@ -79,7 +79,10 @@ fn a_drive_of_mqsim_is_a_path_that_runs() {
     bench.write("ssdconfig.xml", CONFIGURATION);
     let answer = bench.flashpath(&["convert", "ssdconfig.xml"]);
     assert_eq!(answer.code, Some(0), "{answer:?}");
-    assert!(answer.stderr.contains("Plane_Allocation_Scheme=CWDP is left out"), "{answer:?}");
+    assert!(
+        answer.stderr.contains("a flow with Device_Level_Data_Caching_Mode=TURNED_OFF bypasses the cache"),
+        "{answer:?}"
+    );
     let path = answer.stdout.trim();
     assert!(path.starts_with("cache:size=1048576,access=2560ns/page:export=80%,victim=greedy,reserve=16,ahead=0/nand:size=67108864,page=4K,"), "{path}");
     let result = bench.json("uniform:writes=2x", path, &["--fill"]);
