@@ -255,7 +255,7 @@ impl Scheduled {
                 plane.stage = Stage::Idle;
                 let (node, channel) = (std::mem::replace(&mut plane.current, NONE), plane.channel);
                 let kind = self.graph.node(node).kind;
-                if !self.joined.is_empty() && matches!(kind, Kind::Program | Kind::Erase) {
+                if self.commands.is_some() && matches!(kind, Kind::Program | Kind::Erase) {
                     self.end_joined(number);
                 }
                 if let Some(waits) = &mut self.waits {
@@ -555,9 +555,10 @@ impl Scheduled {
         let channel = &mut self.channels[number as usize];
         if channel.until <= self.now
             && let Some((since, plane)) = channel.queue.pop_front()
-            && !self.load((plane, number), since)
         {
-            self.transfer((plane, number), since);
+            if self.registers.is_none() || !self.load((plane, number), since) {
+                self.transfer((plane, number), since);
+            }
         }
     }
 
