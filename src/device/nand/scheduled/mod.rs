@@ -353,6 +353,7 @@ impl Scheduled {
     }
 
     /// An operation of a plane waits for the channel.
+    #[inline(always)]
     fn queue_for_channel(&mut self, number: u32, node: u32) {
         let channel = self.planes[number as usize].channel;
         let issued = self.graph.node(node).number;
@@ -682,7 +683,7 @@ impl Timing for Scheduled {
 
     /// All that happens up to `at` has happened afterwards.
     fn instant(&mut self, at: Time) -> Moment {
-        if at > self.now {
+        if self.commands.is_some() && at > self.now {
             self.begin_all();
         }
         self.run(at);
@@ -699,7 +700,9 @@ impl Timing for Scheduled {
             match self.graph.current(moment, self.now) {
                 Moment::At(at) => return (at <= until).then_some(at),
                 Moment::When(_) => {
-                    self.begin_all();
+                    if self.commands.is_some() {
+                        self.begin_all();
+                    }
                     self.step(self.events.next().filter(|at| *at <= until)?);
                 }
             }
@@ -782,6 +785,9 @@ impl Telling for Scheduled {
     }
 
     fn next_done(&mut self, until: Time) -> Option<(u64, Time)> {
+        if self.commands.is_some() && self.done.is_empty() {
+            self.begin_all();
+        }
         loop {
             if let Some(&(at, number)) = self.done.front()
                 && at <= until
@@ -789,7 +795,6 @@ impl Telling for Scheduled {
                 self.done.pop_front();
                 return Some((number, at));
             }
-            self.begin_all();
             self.step(self.events.next().filter(|at| *at <= until)?);
         }
     }
