@@ -94,7 +94,8 @@ pub fn area(image: &Image) -> (Vec<u64>, usize) {
     let blocks: Vec<u64> =
         image.debugfs("blocks <8>").split_whitespace().filter_map(|number| number.parse().ok()).collect();
     let stat = image.debugfs("stats");
-    let size = stat.lines().find_map(|line| line.strip_prefix("Block size:")).unwrap().trim().parse().unwrap();
+    let size = stat.lines().find_map(|line| line.strip_prefix("Block size:"));
+    let size = size.unwrap_or_else(|| panic!("debugfs tells a block size: {stat}")).trim().parse().unwrap();
     let mut superblock = vec![0; 1024];
     File::open(image.path()).unwrap().read_exact_at(&mut superblock, blocks[0] * size as u64).unwrap();
     let number = |at: usize| u32::from_be_bytes(superblock[at..at + 4].try_into().unwrap()) as usize;
