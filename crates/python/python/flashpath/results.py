@@ -19,11 +19,13 @@ from ._tables import Table
 from ._words import in_python
 
 __all__ = [
+    "CacheEngine",
     "CauseOverTime",
     "CpuTimes",
     "Energy",
     "EnergyOperation",
     "Flash",
+    "FlashCache",
     "GateWaits",
     "InFlight",
     "InputFile",
@@ -45,11 +47,11 @@ __all__ = [
     "Translation",
     "Wear",
     "WearBin",
-    "WriteRequests",
     "Window",
     "WindowLatency",
     "WorkloadCounts",
     "WriteAmplification",
+    "WriteRequests",
 ]
 
 
@@ -278,6 +280,49 @@ class Energy:
     #: Joules for each GiB that the workload wrote; None if it wrote nothing.
     total_j_per_host_gib: float | None
     operations: tuple[EnergyOperation, ...]
+
+
+@dataclass(frozen=True)
+class CacheEngine:
+    """An engine of a flash cache: that of small objects or that of large ones."""
+
+    #: Objects found.
+    hits: int
+    #: Objects put, and their bytes.
+    objects: int
+    object_bytes: int
+    #: Bytes written to the drive.
+    written_bytes: int
+    #: Bytes written over those of objects; None if none was put.
+    write_amplification: float | None
+    #: Objects that left for others.
+    evicted: int
+
+
+@dataclass(frozen=True)
+class FlashCache:
+    """A flash cache of objects whose drive the path is, of the workload ``kvcache``."""
+
+    #: Objects asked for.
+    gets: int
+    #: The share of them that was found; None if none was asked for.
+    hit_ratio: float | None
+    #: Those found in memory.
+    memory_hits: int
+    #: Objects set, also those that were asked for and not there, and their bytes.
+    sets: int
+    set_bytes: int
+    deletes: int
+    #: Objects that left memory and were not admitted to the drive.
+    not_admitted: int
+    #: Objects that are larger than a region, and were not stored.
+    too_large: int
+    #: Bytes written to the drive over those of the objects that were put there; None if none was.
+    write_amplification: float | None
+    #: The engine of small objects.
+    buckets: CacheEngine
+    #: The engine of large objects.
+    regions: CacheEngine
 
 
 @dataclass(frozen=True)
@@ -546,6 +591,8 @@ class Result:
     cpu: CpuTimes | None = None
     #: Only with ``nand:energy=on``.
     energy: Energy | None = None
+    #: Only of ``kvcache``.
+    cache: FlashCache | None = None
     #: The policies in Python that the run used, and their cost. They are no part of the JSON.
     policies: tuple[PolicyCost, ...] = field(default=(), metadata={"is_ours": True})
     _json: str = field(default="", repr=False, compare=False, metadata={"is_ours": True})
