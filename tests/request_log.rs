@@ -161,7 +161,7 @@ fn every_nanosecond_of_a_request_on_a_drive_has_a_part() {
             "page:buffer=1M,pace=2/nand:size=64M,pages-per-block=64,planes=2,plane-commands=multi,cache-program=on",
             "collection_ns",
         ),
-        ("page/nand:size=64M,pages-per-block=64,cells=tlc,cache-program=on", "collection_ns"),
+        ("page/nand:size=64M,pages-per-block=63,cells=tlc,cache-program=on", "collection_ns"),
     ] {
         let logged = blocks(path, MIXED, FileShape::default());
         logged.check_rows();

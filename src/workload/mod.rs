@@ -8,6 +8,7 @@ pub mod trace;
 use crate::label::Content;
 
 mod cache_counts;
+mod draw;
 pub mod files;
 pub mod fio_job;
 pub mod generator;

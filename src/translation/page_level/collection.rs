@@ -59,13 +59,21 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
         {
             return Ok(page);
         }
-        if self.planes.is_some() {
-            return self.refill_at_place(stream, at);
+        let has_places = self.planes.is_some();
+        if has_places {
+            let plane = self.host[stream].plane();
+            make_room_on(self, plane, at)?;
+            self.host[stream].go_on_at(plane);
+            // Copies that share the frontier may have opened a block.
+            if let Some(page) = self.host[stream].take() {
+                return Ok(page);
+            }
         }
         let mut collections = 0;
         let ahead = if self.pacing.is_some() { 0 } else { self.settings.ahead };
-        while self.free.count() <= self.settings.reserve
-            || self.free.count() <= self.settings.reserve + ahead && collections < MOST_AHEAD
+        while !has_places
+            && (self.free.count() <= self.settings.reserve
+                || self.free.count() <= self.settings.reserve + ahead && collections < MOST_AHEAD)
         {
             self.is_short_of_space = collections >= MOST_COLLECTIONS;
             let is_endless = collections / MOST_CHOICES_PER_BLOCK >= self.nand.geometry().blocks;
@@ -396,4 +404,25 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
             - room
             - of_cache
     }
+}
+
+/// Collects on a plane of a drive whose pages have places, until more of its blocks are erased than its part of the reserve.
+pub(super) fn make_room_on<T: Timing, M: PageMap>(
+    drive: &mut PageLevel<T, M>,
+    plane: u32,
+    at: T::Moment,
+) -> Result<(), TranslationError> {
+    let (planes, blocks) = (drive.nand.geometry().units(), drive.nand.geometry().blocks);
+    let reserve = (drive.settings.reserve / planes) as usize;
+    let mut collections = 0;
+    while drive.free.count_of(plane as usize) <= reserve {
+        drive.occupied.0 += u128::from(drive.occupied_slots());
+        drive.occupied.1 += 1;
+        // A plane whose blocks are all in use gains nothing, however often it collects.
+        let victim = drive.victims.choose_on(plane as usize, drive.written).filter(|_| collections <= 2 * blocks);
+        let victim = victim.ok_or_else(|| drive.worn_out())?;
+        drive.collect(victim, Cause::GarbageCollection, at)?;
+        collections += 1;
+    }
+    Ok(())
 }

@@ -2,10 +2,8 @@
 //!
 //! Hosts wait for a plane that has many of their pages while others idle. The default, the next plane in turn, has no such waits.
 
-use super::{PageLevel, PageMap};
-use crate::device::nand::{EraseBlock, Geometry, LogicalPage, PhysicalPage, Timing};
+use crate::device::nand::{Geometry, LogicalPage};
 use crate::expression::{Choice, ExpressionError, OptionKind, Settings, Values, words};
-use crate::translation::TranslationError;
 
 pub(crate) const PLACE: OptionKind = OptionKind {
     name: "place",
@@ -113,47 +111,4 @@ impl Place {
 #[inline]
 pub(super) fn plane_of(planes: &[u32], page: LogicalPage) -> u32 {
     planes[page.0 as usize % planes.len()]
-}
-
-impl<T: Timing, M: PageMap> PageLevel<T, M> {
-    /// Gives the frontier of host writes a block on its plane, which collects until it has more than its reserve. Returns the first
-    /// page.
-    pub(super) fn refill_at_place(&mut self, stream: usize, at: T::Moment) -> Result<PhysicalPage, TranslationError> {
-        let plane = self.host[stream].plane();
-        self.make_room_on(plane, at)?;
-        self.host[stream].go_on_at(plane);
-        // Copies that share the frontier may have opened a block, or filled it.
-        if let Some(page) = self.host[stream].take() {
-            return Ok(page);
-        }
-        if let Some(full) = self.host[stream].close() {
-            self.close_full(full);
-        }
-        let block = self.free.take_of(plane).expect("more than the reserve of the plane is erased");
-        self.stream_of_block[block.index()] = stream as u8;
-        let part = self.usable_part(block);
-        self.host[stream].open(part, self.nand.geometry());
-        Ok(self.host[stream].take().expect("an erased block has room"))
-    }
-
-    /// Collects on a plane until more of its blocks are erased than its reserve.
-    pub(super) fn make_room_on(&mut self, plane: u32, at: T::Moment) -> Result<(), TranslationError> {
-        let (planes, blocks) = (self.nand.geometry().units(), self.nand.geometry().blocks);
-        let reserve = (self.settings.reserve / planes) as usize;
-        let mut collections = 0;
-        while self.free.count_of(plane as usize) <= reserve {
-            // A plane whose blocks are all in use gains nothing, however often it collects.
-            let victim = self.choose_victim_on(plane).filter(|_| collections <= 2 * blocks);
-            let victim = victim.ok_or_else(|| self.worn_out())?;
-            self.collect(victim, crate::label::Cause::GarbageCollection, at)?;
-            collections += 1;
-        }
-        Ok(())
-    }
-
-    fn choose_victim_on(&mut self, plane: u32) -> Option<EraseBlock> {
-        self.occupied.0 += u128::from(self.occupied_slots());
-        self.occupied.1 += 1;
-        self.victims.choose_on(plane as usize, self.written)
-    }
 }

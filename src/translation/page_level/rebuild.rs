@@ -1,6 +1,6 @@
 //! Rebuilds the map after a power cut, from the spare areas of the flash.
 
-use super::{PageLevel, PageMap, Streams};
+use super::{PageLevel, PageMap, Streams, collection};
 use crate::device::nand::{EraseBlock, PhysicalPage, Timing};
 use crate::label::Cause;
 use crate::time::Time;
@@ -92,7 +92,7 @@ fn make_room_on<T: Timing, M: PageMap>(
     }
     let pages_per_block = u64::from(drive.nand.geometry().pages_per_block);
     let has_gain = drive.victims.invalid_on(plane as usize) >= pages_per_block;
-    if has_gain { drive.make_room_on(plane, at) } else { Ok(()) }
+    if has_gain { collection::make_room_on(drive, plane, at) } else { Ok(()) }
 }
 
 /// Adds a bad block that holds pages. Valid ones are to be moved.

@@ -17,7 +17,7 @@ use super::{FileOperation, Lane, Name, Parts, Stage, part, push_reads, push_writ
 use crate::expression::Settings;
 use crate::random::Random;
 use crate::workload::WorkloadError;
-use crate::workload::generator::distribution::{Distribution, Zipf};
+use crate::workload::draw::distribution::{Distribution, Zipf};
 use std::ops::Range;
 use std::sync::Arc;
 

@@ -11,7 +11,7 @@ use super::{FileOperation, Lane, Name, Parts, Stage, part, push_writes, share_of
 use crate::expression::Settings;
 use crate::random::Random;
 use crate::workload::WorkloadError;
-use crate::workload::generator::permutation::Permutation;
+use crate::workload::draw::permutation::Permutation;
 use std::fmt::Write;
 use std::ops::Range;
 

@@ -7,8 +7,8 @@ use super::settings::{DIRECTIONS, JobSettings};
 use super::sizes::Sizes;
 use super::skew::{Covering, PartlyRandom};
 use crate::random::Random;
+use crate::workload::draw::permutation::Permutation;
 use crate::workload::generator::pattern::{Pattern, Sequential};
-use crate::workload::generator::permutation::Permutation;
 
 /// Draws the ranges of requests, as (offset, length) in bytes from the start of the job's region.
 pub(super) enum Ranges {

@@ -4,9 +4,9 @@ use super::sizes::completed;
 use super::values::{Value, parse_number, percent_of};
 use crate::random::Random;
 use crate::workload::WorkloadError;
-use crate::workload::generator::distribution::{Bell, Distribution, SelfSimilar, Zipf};
+use crate::workload::draw::distribution::{Bell, Distribution, SelfSimilar, Zipf};
+use crate::workload::draw::permutation::Permutation;
 use crate::workload::generator::pattern::{Layout, Pattern, Place, Uniform};
-use crate::workload::generator::permutation::Permutation;
 
 /// The distribution of random requests.
 #[derive(Clone, Debug, PartialEq)]

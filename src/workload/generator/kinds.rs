@@ -1,12 +1,12 @@
 //! The generators and their options, with defaults.
 
 use super::Setup;
-use super::distribution::{Bell, SelfSimilar, Zipf};
 use super::flash_cache;
 use super::pattern::{Sequential, Uniform};
 use crate::expression::{Choice, ExpressionError, Kind, OptionKind, Settings, Term, Values, words};
 use crate::label::Content;
 use crate::workload::Workload;
+use crate::workload::draw::distribution::{Bell, SelfSimilar, Zipf};
 
 const WRITES: OptionKind = OptionKind {
     name: "writes",

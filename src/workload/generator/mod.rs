@@ -5,27 +5,21 @@
 //! | `kinds` | the names, options and constructors |
 //! | `stream` | the workload: a pattern's blocks as operations |
 //! | `pattern` | blocks: sequential, uniform, ranked, hot and cold, a cache's buckets and regions |
-//! | `distribution` | ranks: fio's zipf, pareto and normal |
 //! | `flash_cache` | the requests of a flash cache's drive, from keys of objects |
-//! | `permutation`, `power`, `zeta` | the mathematics of patterns and distributions |
 //!
 //! A request is aligned to its size and lies inside the device; a remainder at the end is not addressed. The same
 //! expression, device size and seed give the same operations on every machine. A workload without requests is refused.
 
-pub(crate) mod distribution;
 mod flash_cache;
 mod kinds;
 pub(crate) mod pattern;
-pub(crate) mod permutation;
-mod power;
 mod stream;
-mod zeta;
 
 use super::Workload;
 use crate::expression::{ExpressionError, Kind, OptionKind, Settings, Term, Values};
 use crate::random::Random;
 use crate::units::format_size;
-use distribution::Distribution;
+use crate::workload::draw::distribution::Distribution;
 use kinds::GENERATORS;
 use pattern::{CacheEngines, HotCold, Layout, Pattern, Ranked};
 use std::path::PathBuf;

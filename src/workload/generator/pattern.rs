@@ -1,8 +1,8 @@
 //! Access patterns over the places `0..n`; a place is one request in size.
 
-use super::distribution::Distribution;
-use super::permutation::Permutation;
 use crate::random::Random;
+use crate::workload::draw::distribution::Distribution;
+use crate::workload::draw::permutation::Permutation;
 
 /// The placement hint of hot writes.
 const HOT_STREAM: u8 = 0;

@@ -1,8 +1,8 @@
 //! Requests for objects: of a trace of keys, or drawn.
 
-use super::super::distribution::{Distribution, Zipf};
 use crate::random::Random;
 use crate::workload::WorkloadError;
+use crate::workload::draw::distribution::{Distribution, Zipf};
 use crate::workload::trace::{KeyAction, KeyReader, KeyRequest, mixed};
 use std::path::PathBuf;
 
