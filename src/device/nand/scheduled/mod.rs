@@ -556,10 +556,9 @@ impl Scheduled {
         let channel = &mut self.channels[number as usize];
         if channel.until <= self.now
             && let Some((since, plane)) = channel.queue.pop_front()
+            && (self.registers.is_none() || !self.load((plane, number), since))
         {
-            if self.registers.is_none() || !self.load((plane, number), since) {
-                self.transfer((plane, number), since);
-            }
+            self.transfer((plane, number), since);
         }
     }
 
