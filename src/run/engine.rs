@@ -16,7 +16,7 @@ use crate::units::BLOCK_BYTES;
 use crate::workload::{Action, CacheCounts, Clock, Operation, Workload};
 
 /// The number of operations taken from a workload at once.
-const BATCH: usize = 1024;
+const BATCH: usize = 256;
 
 /// The size of a large operation, in blocks: few are larger.
 const LARGE_BLOCKS: u64 = 256;

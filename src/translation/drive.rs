@@ -133,7 +133,7 @@ impl<T: Translation> State<T> {
         let blocks = written / BLOCK_BYTES;
         self.bytes.write(first, &buffer[..blocks as usize * width]);
         self.received.add(label, blocks);
-        let covered = self.requests.pages(offset, written).len() as u64;
+        let covered = self.requests.count(offset, written);
         self.cover.write(written, covered);
         self.covered.add(Label::again(Cause::HostWrite, label.provenance()), covered);
     }
@@ -183,7 +183,7 @@ impl<T: Translation + Send> BlockDevice for Drive<T> {
         })?;
         state.bytes.write(first, buffer);
         state.received.add(label, count);
-        let covered = state.requests.pages(range.0, range.1).len() as u64;
+        let covered = state.requests.count(range.0, range.1);
         state.cover.write(range.1, covered);
         state.covered.add(Label::again(Cause::HostWrite, label.provenance()), covered);
         Ok(state.done(there, at))

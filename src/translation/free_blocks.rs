@@ -39,8 +39,8 @@ pub struct FreeBlocks {
     /// The blocks that were freed last, with their plane and erase count: their erases are hardly done. They are taken when
     /// there are no others.
     fresh: VecDeque<(u32, EraseBlock, u32)>,
-    /// The blocks of each plane that are collected in steps.
-    coming: Vec<u32>,
+    /// The number of blocks of each plane: those in its queue, the fresh ones, and those that are collected in steps.
+    counts: Vec<u32>,
     most_fresh: usize,
     count: u32,
 }
@@ -50,8 +50,8 @@ impl FreeBlocks {
     pub fn new(geometry: &Geometry, by_wear: bool) -> FreeBlocks {
         let queue = || if by_wear { Queue::Worn(BTreeSet::new()) } else { Queue::Erased(VecDeque::new()) };
         let planes = (0..geometry.units()).map(|_| queue()).collect();
-        let coming = vec![0; geometry.units() as usize];
-        FreeBlocks { planes, fresh: VecDeque::new(), coming, most_fresh: 0, count: 0 }
+        let counts = vec![0; geometry.units() as usize];
+        FreeBlocks { planes, fresh: VecDeque::new(), counts, most_fresh: 0, count: 0 }
     }
 
     /// The same pool, in which a block waits until so many others are freed.
@@ -91,25 +91,26 @@ impl FreeBlocks {
     }
 
     /// The number of blocks of a plane, with those that are collected in steps.
+    #[inline]
     pub fn count_of(&self, plane: usize) -> usize {
-        let fresh = self.fresh.iter().filter(|(of, ..)| *of as usize == plane).count();
-        fresh + self.planes[plane].len() + self.coming[plane] as usize
+        self.counts[plane] as usize
     }
 
     /// A block of `plane` is collected in steps from now on.
     pub fn expect(&mut self, plane: u32) {
-        self.coming[plane as usize] += 1;
+        self.counts[plane as usize] += 1;
     }
 
     /// Such a block is collected.
     pub fn has_come(&mut self, plane: u32) {
-        self.coming[plane as usize] -= 1;
+        self.counts[plane as usize] -= 1;
     }
 
     /// Adds a block of `plane`, which is freed now, with its erase count.
     pub fn put_freed(&mut self, plane: u32, block: EraseBlock, erases: u32) {
         self.fresh.push_back((plane, block, erases));
         self.count += 1;
+        self.counts[plane as usize] += 1;
         if self.fresh.len() > self.most_fresh {
             self.settle_oldest();
         }
@@ -119,6 +120,7 @@ impl FreeBlocks {
     fn settle_oldest(&mut self) {
         if let Some((plane, block, erases)) = self.fresh.pop_front() {
             self.count -= 1;
+            self.counts[plane as usize] -= 1;
             self.put(plane, block, erases);
         }
     }
@@ -136,6 +138,7 @@ impl FreeBlocks {
             }
         }
         self.count += 1;
+        self.counts[plane as usize] += 1;
     }
 
     /// Takes a block of `plane`, or, if it has none, of the plane with the most.
@@ -151,6 +154,7 @@ impl FreeBlocks {
             from = (0..self.planes.len()).max_by_key(|&plane| self.planes[plane].len()).expect("there are planes");
         }
         self.count -= 1;
+        self.counts[from] -= 1;
         match &mut self.planes[from] {
             Queue::Erased(queue) => queue.pop_front(),
             Queue::Worn(set) => set.pop_first().map(|(_, block)| block),
@@ -165,6 +169,7 @@ impl FreeBlocks {
             Queue::Worn(set) => set.pop_first().map(|(_, block)| block),
         };
         self.count -= u32::from(block.is_some());
+        self.counts[plane as usize] -= u32::from(block.is_some());
         block
     }
 
@@ -173,12 +178,13 @@ impl FreeBlocks {
         if self.count == self.fresh.len() as u32 {
             self.settle_oldest();
         }
-        let worst = self.planes.iter_mut().filter_map(|queue| match queue {
-            Queue::Worn(set) => set.last().copied().map(|worst| (worst, set)),
+        let worst = self.planes.iter_mut().zip(&mut self.counts).filter_map(|(queue, count)| match queue {
+            Queue::Worn(set) => set.last().copied().map(|worst| (worst, set, count)),
             Queue::Erased(_) => None,
         });
-        let ((erases, block), set) = worst.max_by_key(|(worst, _)| *worst)?;
+        let ((erases, block), set, count) = worst.max_by_key(|(worst, ..)| *worst)?;
         set.remove(&(erases, block));
+        *count -= 1;
         self.count -= 1;
         Some(block)
     }

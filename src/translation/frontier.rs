@@ -81,6 +81,39 @@ impl Frontier {
         (count > 0).then_some((page, count))
     }
 
+    /// Takes as many pages as [`Frontier::take`] gives one after the other, at most `most`. Returns their number. `places`
+    /// gets the first page on each plane from the current one on, of those that take part; the others on a plane follow.
+    ///
+    /// # Panics
+    ///
+    /// If several pages are a page of flash: a bug of the caller.
+    pub fn take_spread(&mut self, most: usize, places: &mut Vec<PhysicalPage>) -> usize {
+        assert_eq!(self.mask, 0, "a page of flash is one page");
+        places.clear();
+        if self.step == 0 || self.taking_part < self.open.len() {
+            return match self.take_run(most as u32) {
+                None => 0,
+                Some((page, count)) => {
+                    places.push(page);
+                    count as usize
+                }
+            };
+        }
+        let planes = self.open.len();
+        let room = |open: &OpenBlock| (open.end - open.next) as usize;
+        let in_turn = || self.open[self.turn..].iter().chain(&self.open[..self.turn]);
+        let taken = in_turn().enumerate().map(|(place, open)| place + room(open) * planes).min();
+        let taken = taken.expect("a frontier has planes").min(most);
+        places.extend(in_turn().map(|open| PhysicalPage(open.next)));
+        let (rounds, over) = (taken / planes, taken % planes);
+        let (before, after) = self.open.split_at_mut(self.turn);
+        for (place, open) in after.iter_mut().chain(before).enumerate() {
+            open.next += (rounds + usize::from(place < over)) as u32;
+        }
+        self.turn = (self.turn + over) % planes;
+        taken
+    }
+
     /// Moves to the next plane.
     #[inline]
     pub fn next_plane(&mut self) {
@@ -195,5 +228,50 @@ impl Frontier {
     /// Pages that can be written without opening a block.
     pub fn room(&self) -> u64 {
         self.open.iter().map(|open| u64::from(open.end - open.next)).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Random;
+
+    const PAGES: u32 = 16;
+
+    /// Frontiers over so many planes in one state, with blocks of any room open.
+    fn alike(planes: u32, random: &mut Random) -> [Frontier; 2] {
+        let geometry = Geometry::new(u64::from(planes * PAGES) << 12, 4096, PAGES, (planes, 1, 1)).unwrap();
+        let (turn, seldom) = (random.below(u64::from(planes)) as u32, random.below(2) == 0);
+        let mut room = || if seldom { 0 } else { random.below(u64::from(PAGES) + 1) as u32 };
+        let rooms: Vec<u32> = (0..planes).map(|_| room()).collect();
+        std::array::from_fn(|_| {
+            let mut frontier = Frontier::new(planes, 1);
+            for plane in 0..planes {
+                frontier.reopen(plane, EraseBlock(plane), (PAGES - rooms[plane as usize], PAGES), &geometry);
+            }
+            frontier.go_on_at(turn);
+            frontier
+        })
+    }
+
+    /// Every page that the one gives, one after the other, is where the other says, and both go on alike.
+    #[test]
+    fn pages_taken_at_once_are_those_taken_one_by_one() {
+        let mut random = Random::new(1, "frontier");
+        for _ in 0..2000 {
+            let planes = 1 + random.below(9) as u32;
+            let [mut one, mut all] = alike(planes, &mut random);
+            let most = random.below(u64::from(planes * PAGES)) as usize;
+            let mut places = Vec::new();
+            let taken = all.take_spread(most, &mut places);
+            let expected: Vec<PhysicalPage> = (0..taken).map(|_| one.take().unwrap()).collect();
+            let place = |page: usize| PhysicalPage(places[page % places.len()].0 + (page / places.len()) as u32);
+            assert_eq!((0..taken).map(place).collect::<Vec<_>>(), expected);
+            assert_eq!(all.plane(), one.plane());
+            assert!(taken == most || !one.has_room(), "it ends where the other finds no room");
+            for (all, one) in all.open.iter().zip(&one.open) {
+                assert_eq!((all.next, all.end), (one.next, one.end));
+            }
+        }
     }
 }

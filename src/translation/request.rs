@@ -61,10 +61,45 @@ impl Requests {
         LogicalPage((offset >> self.page_bits) as u32)
     }
 
+    /// The page of a request that touches one, and the whole of it.
+    #[inline]
+    fn whole_page(&self, offset: u64, length: u64) -> Option<LogicalPage> {
+        let page_bytes = 1u64 << self.page_bits;
+        (length == page_bytes && offset & (page_bytes - 1) == 0).then(|| self.first_page(offset))
+    }
+
+    /// The number of pages that a request touches.
+    #[inline]
+    pub fn count(&self, offset: u64, length: u64) -> u64 {
+        match self.whole_page(offset, length) {
+            Some(_) => 1,
+            None => self.pages(offset, length).len() as u64,
+        }
+    }
+
     /// Writes `length` bytes at `offset`; returns the time at which the last page is on flash. A page that is covered in
     /// part takes the provenance of the write.
     #[inline(always)]
     pub fn write<T: Translation>(
+        &self,
+        drive: &mut T,
+        (offset, length): (u64, u64),
+        (provenance, stream, stamp): (Provenance, u8, u32),
+        at: MomentOf<T>,
+    ) -> Result<MomentOf<T>, TranslationError> {
+        match self.whole_page(offset, length).filter(|_| !self.flushes) {
+            Some(page) => {
+                let written = drive.write(PageWrite { page, provenance, stream, stamp }, at)?;
+                Ok(drive.timing().later(at, written))
+            }
+            None => self.write_pages(drive, (offset, length), (provenance, stream, stamp), at),
+        }
+    }
+
+    /// [`Requests::write`] of any pages. Apart, since most requests of a simulation are whole pages, and the split costs a
+    /// sixth of such a write.
+    #[inline(never)]
+    fn write_pages<T: Translation>(
         &self,
         drive: &mut T,
         (offset, length): (u64, u64),

@@ -54,6 +54,19 @@ impl ValidPages {
         }
     }
 
+    /// Marks `count` consecutive pages of one block valid.
+    #[inline]
+    pub fn set_all(&mut self, first: PhysicalPage, count: u32) {
+        let bits = 1 << self.word_bits;
+        let mut next = first.0;
+        let end = first.0 + count;
+        while next < end {
+            let run = (end - next).min(bits - (next & (bits - 1)));
+            self.set_run(PhysicalPage(next), run);
+            next += run;
+        }
+    }
+
     /// Marks a page invalid.
     #[inline]
     pub fn clear(&mut self, page: PhysicalPage) {
@@ -73,6 +86,21 @@ impl ValidPages {
     pub fn words_of(&self, block: EraseBlock) -> Range<usize> {
         let first = block.index() * self.words_per_block;
         first..first + self.words_per_block
+    }
+
+    /// The number of the page in its block behind the last valid one of a block; 0 if none is valid.
+    pub fn end_of(&self, block: EraseBlock) -> u32 {
+        let last = self.words_of(block).rev().find(|&word| self.words[word] != 0);
+        last.map_or(0, |word| {
+            let before = (word % self.words_per_block) as u32;
+            (before << self.word_bits) + self.words[word].ilog2() + 1
+        })
+    }
+
+    /// Marks all pages of a block invalid.
+    pub fn clear_all(&mut self, block: EraseBlock) {
+        let words = self.words_of(block);
+        self.words[words].fill(0);
     }
 
     /// The bits of a word.
@@ -112,4 +140,29 @@ pub fn lowest_bits(bits: u64, count: u32) -> u64 {
         rest &= rest - 1;
     }
     bits & !rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_is_marked_whole_in_blocks_of_any_length() {
+        for pages_per_block in [4, 48, 64, 200, 256] {
+            let geometry =
+                Geometry::new((3 * u64::from(pages_per_block)) << 12, 4096, pages_per_block, (1, 1, 1)).unwrap();
+            let first = geometry.first_page(EraseBlock(1)).0;
+            for (start, count) in [(0, pages_per_block), (1, pages_per_block - 2), (pages_per_block / 3, 1), (2, 0)] {
+                let mut valid = ValidPages::new(&geometry);
+                valid.set_all(PhysicalPage(first + start), count);
+                for page in 0..geometry.page_slots() as u32 {
+                    let is_in = (first + start..first + start + count).contains(&page);
+                    assert_eq!(valid.contains(PhysicalPage(page)), is_in, "page {page}, {count} from {start} on");
+                }
+                assert_eq!(valid.end_of(EraseBlock(1)), if count == 0 { 0 } else { start + count });
+                valid.clear_all(EraseBlock(1));
+                assert_eq!(valid.end_of(EraseBlock(1)), 0);
+            }
+        }
+    }
 }

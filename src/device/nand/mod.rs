@@ -509,7 +509,13 @@ impl<T: Timing> Nand<T> {
     /// not a read.
     #[inline]
     pub fn peek_logical_page(&self, page: PhysicalPage) -> LogicalPage {
-        self.spare.get(page).logical_page()
+        self.peek_spare(page).logical_page()
+    }
+
+    /// The spare area of `page` as the simulator stores it, in any state: not a read.
+    #[inline]
+    pub fn peek_spare(&self, page: PhysicalPage) -> Spare {
+        self.spare.get(page)
     }
 
     /// Prefetches the spare areas of a block into the processor's cache. Changes nothing.
@@ -765,11 +771,16 @@ impl<T: Timing> Nand<T> {
     #[inline]
     fn check_source(&mut self, (from, pages): (PhysicalPage, u64), cause: Cause) -> Result<(), NandError> {
         debug_assert!(pages != 0, "a copy has at least one page");
-        let source = self.geometry.block_of(from);
         let last = self.geometry.page_in_block(from) + pages.checked_ilog2().unwrap_or(0);
+        self.check_programmed(self.geometry.block_of(from), last + 1, cause)
+    }
+
+    /// Checks that a block whose pages are copied has so many, and counts what was copied for another cause before.
+    #[inline]
+    fn check_programmed(&mut self, source: EraseBlock, pages: u32, cause: Cause) -> Result<(), NandError> {
         let programmed = self.next_page[source.index()];
-        if last >= programmed {
-            return Err(NandError::ReadOfErasedPage { block: source.0, page: last, programmed });
+        if pages > programmed {
+            return Err(NandError::ReadOfErasedPage { block: source.0, page: pages - 1, programmed });
         }
         if self.uncounted.cause != cause {
             self.count_uncounted();
@@ -840,6 +851,59 @@ impl<T: Timing> Nand<T> {
             };
         }
         Ok((rest, done))
+    }
+
+    /// True if [`Nand::copy_spread`] can copy: a page of flash is one page, and nothing is kept of it but a word.
+    #[inline]
+    pub fn can_spread(&self) -> bool {
+        self.kept.is_none() && self.spare.all_origins_follow() && self.operations.pages_are_alike()
+    }
+
+    /// Copies pages of `source` whose spare areas are `spares`, in their order, to `places`, one after the other and from the
+    /// first again: each place but the first of its pages follows the one before. `source` has `programmed` pages or more. The
+    /// rest is that of [`Nand::copy`].
+    ///
+    /// What a place costs is done once for all of its pages.
+    ///
+    /// # Panics
+    ///
+    /// If the flash [cannot](Nand::can_spread): a bug of the caller.
+    #[inline]
+    pub fn copy_spread(
+        &mut self,
+        (source, programmed): (EraseBlock, u32),
+        spares: &[Spare],
+        places: &[PhysicalPage],
+        cause: Cause,
+        at: T::Moment,
+        mut moved: impl FnMut(LogicalPage, PhysicalPage),
+    ) -> Result<T::Moment, NandError> {
+        assert!(self.can_spread(), "pages of block {} are words", source.0);
+        self.check_programmed(source, programmed, cause)?;
+        for (number, &first) in places.iter().enumerate().take(spares.len()) {
+            let (target, within) = (self.geometry.block_of(first), self.geometry.page_in_block(first));
+            debug_assert_ne!(source, target, "a block that is collected takes no copies");
+            let next = &mut self.next_page[target.index()];
+            let end = within + (spares.len() - number).div_ceil(places.len()) as u32;
+            if *next != within || end > self.geometry.pages_per_block {
+                return Err(NandError::OutOfOrderProgram { block: target.0, page: within, expected: *next });
+            }
+            *next = end;
+        }
+        for (round, spares) in (0..).zip(spares.chunks(places.len())) {
+            for (&spare, &first) in spares.iter().zip(places) {
+                let to = PhysicalPage(first.0 + round);
+                self.spare.set_word(to, spare);
+                moved(spare.logical_page(), to);
+            }
+        }
+        self.uncounted.copies.add_all(spares);
+        let purpose = Purpose::of_cause(cause);
+        let targets = places.iter().cycle().take(spares.len());
+        Ok(targets.fold(at, |done, &place| {
+            let target = self.geometry.block_of(place);
+            self.operations.timing().copy_into(source, target, purpose, at, done)
+        }))
     }
 
     /// [`Nand::copy`] after its checks. `PLAIN`: without versions, errors and origins of pages' own.
@@ -999,6 +1063,45 @@ mod tests {
             assert_eq!(flash.counts().programmed.since(&before.programmed), expected);
             assert_eq!(flash.counts().read.since(&before.read), expected);
         }
+    }
+
+    /// Pages of a block go to two others in turn: the flash is that of copies one by one.
+    #[test]
+    fn copies_that_are_spread_are_those_made_one_by_one() {
+        let cause = Cause::GarbageCollection;
+        let new = || {
+            let geometry = Geometry::new(96 << 10, 4096, 8, (1, 1, 1)).unwrap();
+            let mut flash = Nand::new(geometry, 2, false, Untimed);
+            for page in 0..8 {
+                let content = [Content::Data, Content::Journal][page as usize % 3 / 2];
+                let provenance = Provenance { origin: Cause::HostWrite, content };
+                flash
+                    .program(PhysicalPage(page), (LogicalPage(page + 100), provenance), 0, Cause::HostWrite, ())
+                    .unwrap();
+            }
+            flash
+        };
+        let (mut spread, mut single) = (new(), new());
+        let sources = [0, 2, 3, 5, 7].map(PhysicalPage);
+        let places = [8, 16, 9, 17, 10].map(PhysicalPage);
+        let spares = sources.map(|page| spread.peek_spare(page));
+        let (mut of_spread, mut of_single) = (Vec::new(), Vec::new());
+        let both = [PhysicalPage(8), PhysicalPage(16)];
+        let moved = |page, to| of_spread.push((to, page));
+        spread.copy_spread((EraseBlock(0), 8), &spares, &both, cause, (), moved).unwrap();
+        for (&from, &to) in sources.iter().zip(&places) {
+            single.copy((from, 1), to, cause, (), |page, to| of_single.push((to, page))).unwrap();
+        }
+        of_spread.sort();
+        of_single.sort();
+        assert_eq!(of_spread, of_single);
+        assert_eq!(spread.counts(), single.counts());
+        assert_eq!(spread.programmed_pages(), single.programmed_pages());
+        places.iter().for_each(|&page| assert_eq!(spread.peek_spare(page), single.peek_spare(page)));
+        let error = spread.copy_spread((EraseBlock(0), 8), &spares, &both, cause, (), |_, _| {}).unwrap_err();
+        assert_eq!(error, NandError::OutOfOrderProgram { block: 1, page: 0, expected: 3 });
+        let error = spread.copy_spread((EraseBlock(1), 4), &spares, &both, cause, (), |_, _| {}).unwrap_err();
+        assert_eq!(error, NandError::ReadOfErasedPage { block: 1, page: 3, programmed: 3 });
     }
 
     #[test]

@@ -83,6 +83,12 @@ impl<T: Timing> Operations<T> {
         &mut self.timing
     }
 
+    /// True if a page of flash is one page, of one kind.
+    #[inline]
+    pub fn pages_are_alike(&self) -> bool {
+        !self.has_parts
+    }
+
     /// Reads and, of cells of several bits, programs; `None` if pages are operations.
     pub fn counts(&self) -> Option<OperationCounts> {
         let programs = self.word_lines.as_ref().map_or(self.counts.programs, |lines| lines.programs());

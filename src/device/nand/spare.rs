@@ -186,6 +186,21 @@ impl Classes {
         self.0[usize::from(spare.class()) % self.0.len()] += pages;
     }
 
+    /// Adds pages with these spare areas, which mostly have one class.
+    #[inline]
+    pub fn add_all(&mut self, spares: &[Spare]) {
+        debug_assert!(
+            spares.iter().all(|spare| !spare.is_filler()),
+            "nobody copies a filler, whose class is another's"
+        );
+        let (all, any) = spares.iter().fold((u64::MAX, 0), |(all, any), spare| (all & spare.0, any | spare.0));
+        if (all ^ any) >> LOGICAL_BITS == 0 {
+            self.add(Spare(any), spares.len() as u32);
+        } else {
+            spares.iter().for_each(|&spare| self.add(spare, 1));
+        }
+    }
+
     /// The number of all pages.
     pub fn pages(&self) -> u64 {
         self.0.iter().map(|&pages| u64::from(pages)).sum()
@@ -257,6 +272,13 @@ impl SpareAreas {
         } else {
             spare.with_own_origin(self.copy_own_origin(from, to))
         }
+    }
+
+    /// Stores the spare area of a page that is programmed, and has no origin of its own, as no page has.
+    #[inline]
+    pub fn set_word(&mut self, page: PhysicalPage, spare: Spare) {
+        debug_assert!(self.all_origins_follow(), "no page has an origin of its own");
+        self.words[page.0 as usize] = spare.word();
     }
 
     #[inline(never)]

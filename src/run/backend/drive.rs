@@ -79,7 +79,7 @@ impl<L: Translation<Timing: Telling>> Backend for DriveBackend<L> {
     #[inline]
     fn write(&mut self, range: (u64, u64), write: HostWrite, at: MomentOf<L>) -> Result<MomentOf<L>, RunError> {
         let page = (Label::host(write.content).provenance(), write.stream, write.stamp);
-        self.cover.write(range.1, self.requests.pages(range.0, range.1).len() as u64);
+        self.cover.write(range.1, self.requests.count(range.0, range.1));
         Ok(self.requests.write(&mut self.layer, range, page, at)?)
     }
 

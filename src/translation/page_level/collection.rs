@@ -1,7 +1,7 @@
 //! Garbage collection and wear levelling.
 
 use super::{PageLevel, PageMap, WearLevelling};
-use crate::device::nand::{EraseBlock, Erased, LogicalPage, PhysicalPage, Timing};
+use crate::device::nand::{EraseBlock, Erased, LogicalPage, PhysicalPage, Spare, Timing};
 use crate::label::Cause;
 use crate::translation::frontier::Frontier;
 use crate::translation::valid_pages::lowest_bits;
@@ -14,9 +14,6 @@ const MOST_COLLECTIONS: u32 = 64;
 /// The number of collections for one host block that are made ahead. With more than seven of eight pages valid they free
 /// less than the host takes, and the host gets down to the reserve.
 const MOST_AHEAD: u32 = 8;
-
-/// The number of copies ahead at which the map entry of a page is prefetched.
-const OWNERS_AHEAD: usize = 16;
 
 /// The number of collections in a row for one host block, as a multiple of the drive's blocks, after which a policy of the
 /// caller is refused: it could choose a block without invalid pages for ever.
@@ -106,6 +103,7 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
         let block = self.free.take(self.host[stream].plane()).expect("more than the reserve is erased");
         self.stream_of_block[block.index()] = stream as u8;
         let part = self.usable_part(block);
+        self.nand.prefetch_spare_areas(block);
         self.host[stream].open(part, self.nand.geometry());
         Ok(self.host[stream].take().expect("an erased block has room"))
     }
@@ -126,19 +124,20 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
         if cause == Cause::WearLevelling {
             return self.cold_run(stream, most);
         }
-        match self.copy_frontier(stream).take_run(most) {
-            Some(run) => Ok(run),
-            None => self.refill_copies(stream, most),
+        if let Some(run) = self.copy_frontier(stream).take_run(most) {
+            return Ok(run);
         }
+        self.refill_copies(stream)?;
+        Ok(self.copy_frontier(stream).take_run(most).expect("a block with room is open"))
     }
 
-    /// Opens a block on the current plane while blocks are erased; otherwise moves to the next plane. A victim's pages
-    /// always fit, as a collection begins with at least one erased block.
+    /// Goes on at a plane whose block has room: opens a block on the current one while blocks are erased, and otherwise moves
+    /// to the next. A victim's pages always fit, as a collection begins with at least one erased block.
     #[cold]
-    pub(super) fn refill_copies(&mut self, stream: usize, most: u32) -> Result<(PhysicalPage, u32), TranslationError> {
+    pub(super) fn refill_copies(&mut self, stream: usize) -> Result<(), TranslationError> {
         for _ in 0..self.copy_frontier(stream).planes() {
-            if let Some(run) = self.copy_frontier(stream).take_run(most) {
-                return Ok(run);
+            if self.copy_frontier(stream).has_room() {
+                return Ok(());
             }
             if let Some(full) = self.copy_frontier(stream).close() {
                 self.close_full(full);
@@ -150,12 +149,13 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
                 let geometry = *self.nand.geometry();
                 self.stream_of_block[block.index()] = stream as u8;
                 let part = self.usable_part(block);
+                self.nand.prefetch_spare_areas(block);
                 self.copy_frontier(stream).open(part, &geometry);
             } else {
                 self.copy_frontier(stream).next_plane();
             }
         }
-        self.copy_frontier(stream).take_run(most).ok_or_else(|| self.worn_out())
+        if self.copy_frontier(stream).has_room() { Ok(()) } else { Err(self.worn_out()) }
     }
 
     /// The next pages of the most worn erased block.
@@ -289,39 +289,71 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
         at: T::Moment,
         copies: &mut u64,
     ) -> Result<T::Moment, TranslationError> {
+        if self.nand.can_spread() && cause != Cause::WearLevelling {
+            return self.spread_valid(victim, stream, cause, at, copies);
+        }
         let mut done = at;
         let words = self.valid.words_of(victim);
-        let owners = self.peek_owners(victim);
-        let (first, rest) = owners.split_at(owners.len().min(OWNERS_AHEAD));
-        first.iter().for_each(|&page| self.map.prefetch(page));
-        let mut coming = rest.iter().copied();
+        self.spares = self.peek_valid(victim);
         for word in words.clone() {
             let pages = (self.valid.page(word, 0), self.valid.take_word(word));
-            done = self.copy_bits(pages, (stream, cause), (at, done), &mut coming, copies)?;
+            done = self.copy_bits(pages, (stream, cause), (at, done), copies)?;
         }
-        self.owners = owners;
         debug_assert!(words.clone().all(|word| self.valid.word(word) == 0), "valid pages were copied before the erase");
         Ok(done)
     }
 
-    /// Copies pages of a victim, those of the bits set in `left`, counted from `from`, and adds them to `copies`. `coming`:
-    /// the owners of pages to copy later. Returns the later of `done` and the time of the last copy.
+    /// [`PageLevel::copy_valid`] where each page of flash is a word: plane by plane.
+    fn spread_valid(
+        &mut self,
+        victim: EraseBlock,
+        stream: usize,
+        cause: Cause,
+        at: T::Moment,
+        copies: &mut u64,
+    ) -> Result<T::Moment, TranslationError> {
+        let spares = self.peek_valid(victim);
+        let programmed = self.valid.end_of(victim);
+        let (mut done, mut left) = (at, &spares[..]);
+        while !left.is_empty() {
+            let mut places = std::mem::take(&mut self.places);
+            let taken = self.copy_frontier(stream).take_spread(left.len(), &mut places);
+            if taken == 0 {
+                self.places = places;
+                self.refill_copies(stream)?;
+                continue;
+            }
+            let spread;
+            (spread, left) = left.split_at(taken);
+            for (number, &first) in places.iter().enumerate().take(taken) {
+                self.valid.set_all(first, (taken - number).div_ceil(places.len()) as u32);
+            }
+            let map = &mut self.map;
+            let record = |page, to| map.record_move(page, to);
+            let copied = self.nand.copy_spread((victim, programmed), spread, &places, cause, at, record)?;
+            *copies += taken as u64;
+            done = self.nand.timing().later(done, copied);
+            self.places = places;
+        }
+        self.valid.clear_all(victim);
+        self.spares = spares;
+        Ok(done)
+    }
+
+    /// Copies pages of a victim, those of the bits set in `left`, counted from `from`, and adds them to `copies`. Returns the
+    /// later of `done` and the time of the last copy.
     #[inline(always)]
     pub(super) fn copy_bits(
         &mut self,
         (from, mut left): (PhysicalPage, u64),
         (stream, cause): (usize, Cause),
         (at, mut done): (T::Moment, T::Moment),
-        coming: &mut impl Iterator<Item = LogicalPage>,
         copies: &mut u64,
     ) -> Result<T::Moment, TranslationError> {
         while left != 0 {
             let (to, room) = self.copy_run(stream, cause, left.count_ones())?;
             let map = &mut self.map;
             let mut record = |page, to| {
-                if let Some(page) = coming.next() {
-                    map.prefetch(page);
-                }
                 map.record_move(page, to);
                 *copies += 1;
             };
@@ -352,20 +384,22 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
         Ok(done)
     }
 
-    /// The logical pages of the valid pages of `victim`, in order. Their map entries are prefetched some pages ahead: in
-    /// the copy loop each would wait for memory on its own, and all at once for each other.
-    fn peek_owners(&mut self, victim: EraseBlock) -> Vec<LogicalPage> {
-        let mut owners = std::mem::take(&mut self.owners);
-        owners.clear();
+    /// The spare areas of the valid pages of `victim`, in order. The map entries of their pages are prefetched: in the copy loop
+    /// each would wait for memory on its own.
+    fn peek_valid(&mut self, victim: EraseBlock) -> Vec<Spare> {
+        let mut spares = std::mem::take(&mut self.spares);
+        spares.clear();
         for word in self.valid.words_of(victim) {
             let (first, mut pages) = (self.valid.page(word, 0), self.valid.word(word));
             while pages != 0 {
                 let page = PhysicalPage(first.0 + pages.trailing_zeros());
-                owners.push(self.nand.peek_logical_page(page));
+                let spare = self.nand.peek_spare(page);
+                self.map.prefetch(spare.logical_page());
+                spares.push(spare);
                 pages &= pages - 1;
             }
         }
-        owners
+        spares
     }
 
     /// Prefetches what the collection of the next victim reads first.

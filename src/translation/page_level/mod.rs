@@ -83,8 +83,9 @@ pub struct PageLevel<T: Timing, M = RamMap> {
     written: u64,
     /// Sum and count of the occupied pages, valid or not, at each choice of a victim.
     occupied: (u128, u64),
-    /// The logical pages of the last victim's valid pages: kept for its memory.
-    owners: Vec<LogicalPage>,
+    /// The spare areas of the last victim's valid pages, and the first of their places on each plane: kept for their memory.
+    spares: Vec<Spare>,
+    places: Vec<PhysicalPage>,
     /// The blocks in SLC mode, if there is such a cache.
     cache: Option<Box<SlcCache>>,
     /// The collections in steps, if there are such.
@@ -156,7 +157,8 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
             sent: Tally::default(),
             written: 0,
             occupied: (0, 0),
-            owners: Vec::with_capacity(geometry.pages_per_block as usize),
+            spares: Vec::with_capacity(geometry.pages_per_block as usize),
+            places: Vec::with_capacity(geometry.units() as usize),
             cache: settings.slc.map(|slc| Box::new(SlcCache::new(slc, &geometry, by_wear))),
             pacing: settings
                 .pace
@@ -177,7 +179,7 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn invalidate(&mut self, page: PhysicalPage) {
         let block = self.nand.geometry().block_of(page);
         self.valid.clear(page);
@@ -326,7 +328,7 @@ impl<T: Timing, M: PageMap> Translation for PageLevel<T, M> {
         self.map.prefetch(page);
     }
 
-    #[inline]
+    #[inline(always)]
     fn prefetch_old(&self, page: LogicalPage) {
         // A request beyond the end is refused when its turn comes.
         if u64::from(page.0) >= self.settings.exported_pages {

@@ -255,7 +255,7 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
             self.valid.take_bits(word, pages);
             let from = (self.valid.page(word, 0), pages);
             let to = (stream, Cause::GarbageCollection);
-            copied = self.copy_bits(from, to, (at, done), &mut std::iter::empty(), &mut copies);
+            copied = self.copy_bits(from, to, (at, done), &mut copies);
         }
         self.count_copies(copies, Cause::GarbageCollection);
         next.done = copied?;
