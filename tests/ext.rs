@@ -40,6 +40,8 @@ mod kept;
 mod killed_repairs;
 #[path = "ext/log_damage.rs"]
 mod log_damage;
+#[path = "ext/log_data.rs"]
+mod log_data;
 #[path = "ext/logs.rs"]
 mod logs;
 #[path = "ext/memory.rs"]

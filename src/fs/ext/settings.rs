@@ -18,6 +18,12 @@ pub static KIND: Kind = Kind {
             about: "what the journal does with the bytes of files",
         },
         OptionKind {
+            name: "log-data",
+            values: Values::Choice(words::<LogData>),
+            default: "at-once",
+            about: "data=journal: which bytes of files join a transaction, and when",
+        },
+        OptionKind {
             name: "commit",
             values: Values::Duration(10_000_000, 3_600_000_000_000),
             default: "5s",
@@ -193,6 +199,34 @@ impl Choice for DataMode {
     ];
 }
 
+/// The bytes of files that join a transaction, with `data=journal`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogData {
+    /// All, when they are written.
+    AtOnce,
+    /// All, when the file is written out.
+    Delayed,
+    /// Those of blocks that have older bytes, when the file is written out. New blocks are written in place before the
+    /// transaction that names them.
+    Overwrites,
+}
+
+impl Choice for LogData {
+    const WORDS: &'static [(&'static str, Self, &'static str)] = &[
+        ("at-once", LogData::AtOnce, "all bytes, with the call that writes them"),
+        (
+            "delayed",
+            LogData::Delayed,
+            "all bytes, when the file is written out, by a sync, after commit=, or of too many: what is overwritten or removed before is not logged",
+        ),
+        (
+            "overwrites",
+            LogData::Overwrites,
+            "as delayed, and only of blocks that have older bytes: new blocks are written in place before the transaction that names them",
+        ),
+    ];
+}
+
 /// The options, read.
 #[derive(Clone, Debug)]
 pub struct ExtSettings {
@@ -200,6 +234,8 @@ pub struct ExtSettings {
     pub written_out: String,
     /// The way of the bytes of files.
     pub data: DataMode,
+    /// Those of them that join a transaction.
+    pub log_data: LogData,
     /// Nanoseconds between two commits.
     pub commit_ns: u64,
     /// Bytes of files that may wait.
@@ -283,6 +319,21 @@ impl ExtSettings {
             let message = "the bytes of files have no checksums outside of the journal";
             return Err(refuse(message, "add data=journal, or take flush=barrier or flush=full"));
         }
+        let log_data = settings.choice::<LogData>("log-data");
+        let may_log = data == DataMode::Journal
+            || !settings.is_given("data")
+                && (of_nvm.is_some() || matches!(journal, Some(JournalKind::Nvm | JournalKind::Vmm)));
+        if log_data != LogData::AtOnce && !may_log {
+            let (message, help) = ("the bytes of files are not in the journal", "add data=journal, or leave it out");
+            return Err(settings.error("log-data", message.to_string(), help.to_string()));
+        }
+        if log_data == LogData::Overwrites && order == Order::Checksums {
+            let (message, help) = (
+                "the bytes of new blocks have no checksums outside of the journal",
+                "take log-data=delayed, or flush=barrier or flush=full",
+            );
+            return Err(settings.error("log-data", message.to_string(), help.to_string()));
+        }
         let is_of_nvm = of_nvm.is_some() || journal == Some(JournalKind::Nvm);
         let count = |option| settings.is_set(option).then(|| settings.count(option) as u32);
         Ok(ExtSettings {
@@ -304,6 +355,7 @@ impl ExtSettings {
                 renews: settings.switch("renew"),
             },
             data,
+            log_data,
             commit_ns: settings.duration_ns("commit"),
             dirty_bytes: settings.is_set("dirty").then(|| settings.size("dirty")),
             cache_bytes: settings.size("cache"),
@@ -317,6 +369,21 @@ impl ExtSettings {
             // Written out, they would be given when the text is read again.
             written_out: settings.written_out(if is_of_nvm { &[] } else { &OF_NVM }),
         })
+    }
+
+    /// True if bytes of files join a transaction with the call that writes them.
+    pub fn logs_at_once(&self) -> bool {
+        self.data == DataMode::Journal && self.log_data == LogData::AtOnce
+    }
+
+    /// True if the bytes of a block that has older ones join a transaction.
+    pub fn logs_overwrites(&self) -> bool {
+        self.data == DataMode::Journal
+    }
+
+    /// True if those of a new block do.
+    pub fn logs_new_blocks(&self) -> bool {
+        self.data == DataMode::Journal && self.log_data != LogData::Overwrites
     }
 
     /// Blocks for fast commits behind the records of a new journal, of which there are so many; 0 if it has none.

@@ -69,8 +69,8 @@ impl Ext {
         file: &File,
         range: Range<u64>,
     ) -> Result<Option<(Arc<Flight>, u64)>, VolumeError> {
-        let Some((&first, _)) = file.pages.range(range.clone()).next().filter(|_| self.media.is_written_behind())
-        else {
+        let can_fly = self.media.is_written_behind() && !self.settings.logs_overwrites();
+        let Some((&first, _)) = file.pages.range(range.clone()).next().filter(|_| can_fly) else {
             return Ok(None);
         };
         let run = self.run(task, file, first)?;

@@ -2,9 +2,12 @@
 //!
 //! Places are found for whole runs. With `data=ordered`, blocks are kept for the run, the bytes are written there, and then
 //! one handle marks the blocks as used and puts them into the file's map: a crash between leaves the file as it was. With
-//! `data=writeback` the map comes first.
+//! `data=writeback` the map comes first. With `data=journal` and `log-data=delayed` the pages join the transaction that has
+//! their places; with `log-data=overwrites` only those do whose blocks have older bytes, and the others are as with
+//! `data=ordered`.
 
 use super::placing::MAP_BLOCKS;
+use super::writing::logged_at_once;
 use crate::fs::ext::Ext;
 use crate::fs::ext::blocks::Bytes;
 use crate::fs::ext::files::node::{File, Node};
@@ -97,9 +100,22 @@ impl Ext {
     /// Writes a run of pages that wait, or the first of them. Answers which.
     fn write_pages(&self, task: &Task<'_>, file: &mut File, blocks: Range<u64>) -> Result<Range<u64>, VolumeError> {
         let run = self.run(task, file, blocks.start)?;
-        let most = if run.stored().is_some() { u64::MAX } else { self.placed_at_once(file) };
+        let is_new = run.stored().is_none();
+        let is_logged = if is_new { self.settings.logs_new_blocks() } else { self.settings.logs_overwrites() };
+        let most = match is_new {
+            _ if is_logged => logged_at_once(self.journal()?) as u64,
+            true => self.placed_at_once(file),
+            false => u64::MAX,
+        };
         let blocks = blocks.start..blocks.end.min(blocks.start.saturating_add(run.count.min(most)));
         let blocks = match run.place {
+            _ if is_logged => {
+                let pages =
+                    file.pages.range(blocks.clone()).map(|(at, page)| (*at, Bytes::clone(&page.bytes))).collect();
+                let end = self.stored_to(file, &blocks);
+                self.log_pages(task, file, pages, end)?;
+                blocks
+            }
             Some(place) if run.is_written => {
                 self.send_run(task, file, &blocks, place)?;
                 blocks
@@ -157,7 +173,7 @@ impl Ext {
         blocks: Range<u64>,
         place: u64,
     ) -> Result<Range<u64>, VolumeError> {
-        let is_ordered = self.settings.data == DataMode::Ordered;
+        let is_ordered = self.settings.data != DataMode::Writeback;
         if is_ordered {
             self.send_run(task, file, &blocks, place)?;
         }
@@ -179,7 +195,7 @@ impl Ext {
     /// Writes pages that have no blocks yet: as many as lie in one run.
     fn write_new(&self, task: &Task<'_>, file: &mut File, blocks: Range<u64>) -> Result<Range<u64>, VolumeError> {
         let goal = self.goal(task, file, blocks.start)?;
-        let is_ordered = self.settings.data == DataMode::Ordered;
+        let is_ordered = self.settings.data != DataMode::Writeback;
         let kept = self.keep_blocks(task, goal, (blocks.end - blocks.start) as u32)?;
         let run = kept.run();
         let blocks = blocks.start..blocks.start + (run.end - run.start);

@@ -1,4 +1,5 @@
-//! Writes the bytes of a file: into memory, where they wait, or with `data=journal` into the running transaction.
+//! Writes the bytes of a file: into memory, where they wait, or with `data=journal` into the running transaction, at once or
+//! when the file is written out.
 
 use super::placing::{MAP_BLOCKS, NUMBERS_AT_ONCE};
 use crate::fs::ext::Ext;
@@ -6,13 +7,12 @@ use crate::fs::ext::blocks::Bytes;
 use crate::fs::ext::files::map::Run;
 use crate::fs::ext::files::node::{File, Page};
 use crate::fs::ext::format::inode::flag;
-use crate::fs::ext::journal::Handle;
-use crate::fs::ext::settings::DataMode;
+use crate::fs::ext::journal::{Handle, Journal};
 use crate::fs::volume::VolumeError;
 use crate::label::Content;
 use crate::task::Task;
 use std::borrow::Cow;
-use std::ops::Range;
+use std::ops::{Deref, Range};
 
 /// A part of a write: a block of the file, the bytes in it that are written, and those of the write.
 struct Part {
@@ -35,6 +35,11 @@ fn parts(offset: u64, length: usize, block: usize) -> impl Iterator<Item = Part>
     })
 }
 
+/// Blocks of files that one handle puts into a transaction, at most.
+pub fn logged_at_once(journal: &dyn Journal) -> usize {
+    (journal.most_blocks() / 4).clamp(1, 64)
+}
+
 impl Ext {
     /// Writes all of `bytes` from `offset` on. The file grows where it must; its times are the caller's.
     pub fn write_file(&self, task: &Task<'_>, file: &mut File, offset: u64, bytes: &[u8]) -> Result<(), VolumeError> {
@@ -43,9 +48,9 @@ impl Ext {
         if offset > file.inode.size() {
             self.clear_tail(task, file)?;
         }
-        match self.settings.data {
-            DataMode::Journal => self.write_logged(task, file, offset, bytes)?,
-            DataMode::Ordered | DataMode::Writeback => self.write_waiting(task, file, offset, bytes)?,
+        match self.settings.logs_at_once() {
+            true => self.write_logged(task, file, offset, bytes)?,
+            false => self.write_waiting(task, file, offset, bytes)?,
         }
         if end > file.inode.size() {
             file.inode.set_size(end);
@@ -147,7 +152,7 @@ impl Ext {
     /// Writes into the running transaction.
     fn write_logged(&self, task: &Task<'_>, file: &mut File, offset: u64, bytes: &[u8]) -> Result<(), VolumeError> {
         let block = self.shape.block_bytes;
-        let at_once = (self.journal()?.most_blocks() / 4).clamp(1, 64);
+        let at_once = logged_at_once(self.journal()?);
         let all: Vec<Part> = parts(offset, bytes.len(), block).collect();
         let missing = match (all.first(), all.last()) {
             (Some(first), Some(last)) => self.missing(task, file, first.at..last.at + 1)?,
@@ -175,12 +180,13 @@ impl Ext {
         Ok(())
     }
 
-    /// Puts blocks of a file into the running transaction, with places where they have none.
-    fn log_pages(
+    /// Puts blocks of a file into the running transaction, with places where they have none: the bytes up to `end` are stored
+    /// then. They are [as many](logged_at_once) as one handle can have.
+    pub fn log_pages(
         &self,
         task: &Task<'_>,
         file: &mut File,
-        pages: Vec<(u64, Cow<'_, [u8]>)>,
+        pages: Vec<(u64, impl Deref<Target = [u8]>)>,
         end: u64,
     ) -> Result<(), VolumeError> {
         self.has_logged_data.store(true, std::sync::atomic::Ordering::SeqCst);
@@ -249,13 +255,13 @@ impl Ext {
             return Ok(());
         }
         cleared.fill(0);
-        match (file.pages.get_mut(&at), self.settings.data) {
+        match (file.pages.get_mut(&at), self.settings.logs_at_once()) {
             (Some(page), _) => page.bytes = whole.into(),
-            (None, DataMode::Journal) => {
+            (None, true) => {
                 let end = file.stored_size;
-                self.log_pages(task, file, vec![(at, whole.into())], end)?;
+                self.log_pages(task, file, vec![(at, whole)], end)?;
             }
-            (None, _) => {
+            (None, false) => {
                 self.add_page(task, file, at, whole.into())?;
                 file.is_unstored = true;
             }

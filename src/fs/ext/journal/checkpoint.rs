@@ -106,7 +106,8 @@ impl Checkpointed for LoggedJournal {
     }
 
     fn part(&self, due: &Due, number: usize) -> Vec<Run> {
-        due.runs(number)
+        let home = locked(&self.home);
+        due.runs(number, |block, id| home.waiting.get(&block).is_some_and(|entry| entry.id == id))
     }
 
     fn write_piece(&self, task: &Task<'_>, due: &Due, runs: &mut Vec<Run>) -> Result<bool, VolumeError> {

@@ -164,6 +164,32 @@ fn a_block_that_is_committed_again_while_it_goes_home_goes_home_once_more() {
     assert_eq!(*world.stored.lock().unwrap(), [], "nothing waits");
 }
 
+/// Of a block that is committed again, or freed, before its part of the checkpoint begins, the older bytes are dead: the log lets
+/// them go, and they need not go home.
+#[test]
+fn what_is_dead_when_its_part_of_a_checkpoint_begins_is_left_out() {
+    let world = World::new();
+    let journal = &world.journal;
+    (10..10 + 2 * BATCH as u64).for_each(|block| set(journal, block, 1));
+    commit(journal);
+    let inside = Arc::clone(journal);
+    *world.hook.lock().unwrap() = Some(Box::new(move || {
+        set(&inside, 20, 2);
+        let task = Task::at(Time::ZERO);
+        let handle = inside.begin(&task, 1).unwrap();
+        handle.free(22..23, true);
+        handle.end();
+        commit(&inside);
+    }));
+    checkpoint(journal);
+    assert!(world.hook.lock().unwrap().is_none(), "the first part was written");
+    assert_eq!([19, 20, 21, 22].map(|block| world.at_home(block)), [1, 0, 1, 0]);
+    assert_eq!(*world.stored.lock().unwrap(), [TransactionId(2)], "the log keeps the later transaction");
+    checkpoint(journal);
+    assert_eq!([20, 22].map(|block| world.at_home(block)), [2, 0]);
+    assert_eq!(*world.stored.lock().unwrap(), [], "nothing waits");
+}
+
 #[test]
 fn a_block_that_is_freed_while_it_goes_home_is_not_used_before_it_is_there() {
     let world = World::new();

@@ -67,10 +67,11 @@ impl Due {
         Due { last, blocks, parts: if parts.is_empty() { vec![0] } else { parts } }
     }
 
-    /// The runs of neighbours of a part.
-    pub(super) fn runs(&self, part: usize) -> Vec<Run> {
+    /// The runs of neighbours of a part, of those blocks that are `alive` with their transaction.
+    pub(super) fn runs(&self, part: usize, alive: impl Fn(u64, TransactionId) -> bool) -> Vec<Run> {
         let end = self.parts.get(part + 1).copied().unwrap_or(u64::MAX);
-        let mut all = self.blocks.range(self.parts[part]..end).peekable();
+        let all = self.blocks.range(self.parts[part]..end);
+        let mut all = all.filter(|(block, entry)| alive(**block, entry.id)).peekable();
         let mut runs = Vec::new();
         while let Some((first, entry)) = all.next() {
             let (mut next, mut bytes) = (first + 1, entry.bytes.to_vec());
