@@ -5,6 +5,7 @@
 
 use super::Account;
 use crate::time::Time;
+use std::ops::Range;
 
 /// Bytes of a line: what a processor writes back at once.
 pub const LINE_BYTES: usize = 64;
@@ -47,12 +48,13 @@ pub trait Nvm: Send + Sync {
     /// Makes durable what this thread has stored.
     fn fence(&self);
 
-    /// The time at which a store of so many bytes that begins at `at`, and its fence, are done. Memory without a timing
-    /// model answers `at`: the processor's own time is that of the caller.
-    fn stored_by(&self, at: Time, bytes: u64) -> Time;
+    /// The time at which a store of these bytes that begins at `at`, and its fence, are done. Memory without a timing
+    /// model answers `at`: the processor's own time is that of the caller. Of a block for which a stamp stands, they are all
+    /// its bytes: they may lie behind the end of the region.
+    fn stored_by(&self, at: Time, bytes: &mut dyn Iterator<Item = Range<u64>>) -> Time;
 
-    /// The time at which a read of so many bytes that begins at `at` is done.
-    fn read_by(&self, at: Time, bytes: u64) -> Time;
+    /// The time at which a read of these bytes that begins at `at` is done.
+    fn read_by(&self, at: Time, bytes: &mut dyn Iterator<Item = Range<u64>>) -> Time;
 
     /// The greatest failure that its content survives.
     fn survival(&self) -> Survival;

@@ -8,6 +8,7 @@ use crate::device::{
 };
 use crate::label::Label;
 use crate::time::Time;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The second hold of a device.
@@ -216,11 +217,11 @@ impl Nvm for Memory {
         self.0.fence();
     }
 
-    fn stored_by(&self, at: Time, bytes: u64) -> Time {
+    fn stored_by(&self, at: Time, bytes: &mut dyn Iterator<Item = Range<u64>>) -> Time {
         self.0.stored_by(at, bytes)
     }
 
-    fn read_by(&self, at: Time, bytes: u64) -> Time {
+    fn read_by(&self, at: Time, bytes: &mut dyn Iterator<Item = Range<u64>>) -> Time {
         self.0.read_by(at, bytes)
     }
 

@@ -25,6 +25,7 @@ use flashpath::label::{Label, Tally};
 use flashpath::random::Random;
 use flashpath::time::Time;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 const BLOCK: usize = 4096;
@@ -466,11 +467,11 @@ impl Nvm for Memory {
         self.operation().fence();
     }
 
-    fn stored_by(&self, at: Time, _: u64) -> Time {
+    fn stored_by(&self, at: Time, _: &mut dyn Iterator<Item = Range<u64>>) -> Time {
         at
     }
 
-    fn read_by(&self, at: Time, _: u64) -> Time {
+    fn read_by(&self, at: Time, _: &mut dyn Iterator<Item = Range<u64>>) -> Time {
         at
     }
 

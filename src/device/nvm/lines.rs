@@ -14,6 +14,7 @@ use super::{LINE_BYTES, Nvm, Survival};
 use crate::random::Random;
 use crate::time::Time;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 
@@ -235,11 +236,11 @@ impl Nvm for Lines {
         self.state().fence();
     }
 
-    fn stored_by(&self, at: Time, _: u64) -> Time {
+    fn stored_by(&self, at: Time, _: &mut dyn Iterator<Item = Range<u64>>) -> Time {
         at
     }
 
-    fn read_by(&self, at: Time, _: u64) -> Time {
+    fn read_by(&self, at: Time, _: &mut dyn Iterator<Item = Range<u64>>) -> Time {
         at
     }
 

@@ -1,12 +1,13 @@
 //! Memory that is mapped: a file, a device of memory, or memory of this process.
 
 use super::counts::Counts;
-use super::model::{MemoryModel, MemoryTimes};
+use super::model::MemoryModel;
 use super::{NAME, Nvm, Survival};
 use crate::device::store::loop_device_of;
 use crate::device::{Account, ImageError, Warnings};
 use crate::time::Time;
 use flashpath_nvm::{Persist, Region, RegionError};
+use std::ops::Range;
 use std::path::Path;
 
 /// A mapped region with its method of persistence, its timing model and its counts.
@@ -24,8 +25,8 @@ impl Mapped {
     /// # Errors
     ///
     /// If the system has no room for so many bytes.
-    pub fn in_memory(bytes: u64, persist: Persist, times: Option<MemoryTimes>) -> Result<Mapped, ImageError> {
-        Ok(Mapped::of(Region::anonymous(bytes)?, persist, times))
+    pub fn in_memory(bytes: u64, persist: Persist, model: Option<MemoryModel>) -> Result<Mapped, ImageError> {
+        Ok(Mapped::of(Region::anonymous(bytes)?, persist, model))
     }
 
     /// Makes a file of zeros, allocated in full. An existing file is replaced only with `force`.
@@ -38,24 +39,30 @@ impl Mapped {
         bytes: u64,
         force: bool,
         persist: Persist,
-        times: Option<MemoryTimes>,
+        model: Option<MemoryModel>,
     ) -> Result<Mapped, ImageError> {
         check_unused(path)?;
-        Ok(Mapped::of(Region::create(path, bytes, force)?, persist, times))
+        Ok(Mapped::of(Region::create(path, bytes, force)?, persist, model))
     }
 
-    /// Maps an existing file.
+    /// Maps an existing file. `model`: the timing model of so many bytes.
     ///
     /// # Errors
     ///
     /// If the file is in use, or is no memory.
-    pub fn open(path: &Path, persist: Persist, times: Option<MemoryTimes>) -> Result<Mapped, ImageError> {
+    pub fn open(
+        path: &Path,
+        persist: Persist,
+        model: impl FnOnce(u64) -> Option<MemoryModel>,
+    ) -> Result<Mapped, ImageError> {
         check_unused(path)?;
-        Ok(Mapped::of(Region::open(path, None)?, persist, times))
+        let region = Region::open(path, None)?;
+        let model = model(region.bytes());
+        Ok(Mapped::of(region, persist, model))
     }
 
-    fn of(region: Region, persist: Persist, times: Option<MemoryTimes>) -> Mapped {
-        Mapped { region, persist, model: times.map(MemoryModel::new), counts: Counts::default() }
+    fn of(region: Region, persist: Persist, model: Option<MemoryModel>) -> Mapped {
+        Mapped { region, persist, model, counts: Counts::default() }
     }
 }
 
@@ -92,11 +99,11 @@ impl Nvm for Mapped {
         self.region.fence();
     }
 
-    fn stored_by(&self, at: Time, bytes: u64) -> Time {
+    fn stored_by(&self, at: Time, bytes: &mut dyn Iterator<Item = Range<u64>>) -> Time {
         self.model.as_ref().map_or(at, |model| model.stored_by(at, bytes))
     }
 
-    fn read_by(&self, at: Time, bytes: u64) -> Time {
+    fn read_by(&self, at: Time, bytes: &mut dyn Iterator<Item = Range<u64>>) -> Time {
         self.model.as_ref().map_or(at, |model| model.read_by(at, bytes))
     }
 
@@ -120,7 +127,16 @@ impl Nvm for Mapped {
                 "its stores survive the end of the process, and no loss of power: the file is not on non-volatile memory",
             );
         }
-        Account { station: NAME, events: self.counts.events(), warnings, ..Account::default() }
+        let mut events = self.counts.events();
+        if let Some(cache) = self.model.as_ref().and_then(MemoryModel::cache_counts) {
+            events.extend([
+                ("nvm_cache_hits", cache.hits),
+                ("nvm_cache_misses", cache.misses),
+                ("nvm_flash_read_bytes", cache.read_bytes),
+                ("nvm_flash_written_bytes", cache.written_bytes),
+            ]);
+        }
+        Account { station: NAME, events, warnings, ..Account::default() }
     }
 }
 

@@ -4,12 +4,14 @@
 //! |---|---|
 //! | `mapped` | a mapped file, a device of memory, or memory of this process |
 //! | `model` | the timing model: latencies, and a bandwidth that all accesses share |
+//! | `cached` | flash behind a cache of DRAM: hits, misses, and what the flash is asked for |
 //! | `counts` | bytes and fences, counted by threads side by side |
 //! | `settings` | the options of `nvm` |
 //! | `lines` | a memory for tests, whose lines survive a loss of power in any combination |
 //!
 //! The seam to the stations above, [`Nvm`], is `device/memory.rs`.
 
+mod cached;
 mod counts;
 pub mod lines;
 mod mapped;
@@ -17,9 +19,10 @@ mod model;
 mod settings;
 
 pub use super::memory::{LINE_BYTES, Nvm, Survival};
+pub use cached::{CacheCounts, FlashTimes};
 pub use flashpath_nvm::{Method, Persist, Unsupported};
 pub use mapped::Mapped;
-pub use model::{Direction, MemoryModel, MemoryTimes};
+pub use model::{Direction, MemoryKind, MemoryModel, MemoryTimes};
 pub use settings::{KIND, NvmSettings};
 
 /// The station's name.

@@ -1,6 +1,6 @@
 //! The options of `nvm`.
 
-use super::{LINE_BYTES, Mapped, MemoryTimes, NAME, Nvm};
+use super::{FlashTimes, LINE_BYTES, Mapped, MemoryKind, MemoryModel, MemoryTimes, NAME, Nvm};
 use crate::device::station::{DeviceSettings, MakeOptions, OpenOptions, Payload, StationError, Storage};
 use crate::device::{ImageError, Medium};
 use crate::expression::{Choice, ExpressionError, Kind, OptionKind, Term, Values, words};
@@ -32,6 +32,12 @@ pub static KIND: Kind = Kind {
             about: "the times of stores and reads in a simulation",
         },
         OptionKind {
+            name: "cache",
+            values: Values::Size(BLOCK_BYTES, 1 << 44),
+            default: "",
+            about: "model=cxl-flash: bytes of its DRAM, in whole pages of 4K (not set: a sixteenth of the size)",
+        },
+        OptionKind {
             name: "persist",
             values: Values::Choice(words::<Method>),
             default: "nt",
@@ -40,15 +46,28 @@ pub static KIND: Kind = Kind {
     ],
 };
 
+/// The size of memory over that of its cache, if it is not given.
+const PARTS: u64 = 16;
+
 /// A timing model of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Model(Option<MemoryTimes>);
+struct Model(Option<MemoryKind>);
+
+const fn plain(times: MemoryTimes) -> Model {
+    Model(Some(MemoryKind { times, flash: None }))
+}
 
 impl Choice for Model {
     const WORDS: &'static [(&'static str, Self, &'static str)] = &[
-        ("dram", Model(Some(MemoryTimes::DRAM)), "DRAM, as of a module with a battery"),
-        ("optane", Model(Some(MemoryTimes::OPTANE)), "six modules of Optane DC persistent memory"),
-        ("cxl", Model(Some(MemoryTimes::CXL)), "a CXL module with one channel of DDR5"),
+        ("dram", plain(MemoryTimes::DRAM), "DRAM, as of a module with a battery"),
+        ("optane", plain(MemoryTimes::OPTANE), "six modules of Optane DC persistent memory"),
+        ("cxl", plain(MemoryTimes::CXL), "a CXL module with one channel of DDR5, and a battery"),
+        ("cxl-switched", plain(MemoryTimes::CXL_SWITCHED), "the same behind a CXL switch"),
+        (
+            "cxl-flash",
+            Model(Some(MemoryKind { times: MemoryTimes::CXL, flash: Some(FlashTimes::MODULE) })),
+            "a CXL module with flash behind a cache of DRAM, which a battery keeps: misses wait for the flash",
+        ),
         ("off", Model(None), "it takes no time"),
     ];
 }
@@ -70,7 +89,9 @@ pub struct NvmSettings {
     /// The size of new memory, in bytes.
     pub size_bytes: u64,
     /// The timing model; `None` for `model=off`.
-    pub times: Option<MemoryTimes>,
+    pub kind: Option<MemoryKind>,
+    /// Bytes of the cache, if it has one; `None` for a sixteenth of the size.
+    pub cache_bytes: Option<u64>,
     /// The method of persistence.
     pub persist: Persist,
     /// The term with all option values that have an effect.
@@ -91,15 +112,41 @@ impl NvmSettings {
         }
         let persist = Persist::by(settings.choice::<Method>("persist"))
             .map_err(|error| settings.error("persist", error.to_string(), "take persist=nt".to_string()))?;
+        let kind = settings.choice::<Model>("model").0;
+        let has_cache = kind.is_some_and(|kind| kind.flash.is_some());
+        let cache_bytes = settings.is_set("cache").then(|| settings.size("cache"));
+        if let Some(bytes) = cache_bytes {
+            let refuse = |message: &str, help: String| Err(settings.error("cache", message.to_string(), help));
+            if !has_cache {
+                return refuse("this memory has no cache", "leave it out, or take model=cxl-flash".to_string());
+            }
+            if !bytes.is_multiple_of(BLOCK_BYTES) {
+                let near = format_size(bytes / BLOCK_BYTES * BLOCK_BYTES);
+                return refuse("a cache has whole pages of 4K", format!("take {near}"));
+            }
+        }
         let image = settings.is_set("image").then(|| PathBuf::from(settings.text("image")));
         Ok(NvmSettings {
             size_bytes,
             persist,
-            times: settings.choice::<Model>("model").0,
+            kind,
+            cache_bytes,
             is_size_given: settings.is_given("size"),
-            written_out: settings.written_out(if image.is_some() { &["size"] } else { &[] }),
+            // What has no effect is left out.
+            written_out: settings.written_out(match (image.is_some(), has_cache) {
+                (true, true) => &["size"],
+                (true, false) => &["size", "cache"],
+                (false, true) => &[],
+                (false, false) => &["cache"],
+            }),
             image,
         })
+    }
+
+    /// The timing model of memory of so many bytes.
+    fn model(&self, bytes: u64) -> Option<MemoryModel> {
+        let cache = self.cache_bytes.unwrap_or(bytes / PARTS / BLOCK_BYTES * BLOCK_BYTES).max(BLOCK_BYTES);
+        Some(MemoryModel::new(self.kind?, cache))
     }
 
     /// Opens the image in its last state; without one, new memory of zeros.
@@ -108,8 +155,10 @@ impl NvmSettings {
     ///
     /// If the image is in use, is no memory, has no whole blocks, or another size than was asked for.
     pub fn open(&self) -> Result<Mapped, ImageError> {
-        let Some(image) = &self.image else { return Mapped::in_memory(self.size_bytes, self.persist, self.times) };
-        let memory = Mapped::open(image, self.persist, self.times)?;
+        let Some(image) = &self.image else {
+            return Mapped::in_memory(self.size_bytes, self.persist, self.model(self.size_bytes));
+        };
+        let memory = Mapped::open(image, self.persist, |bytes| self.model(bytes))?;
         let (image, bytes) = (image.display().to_string(), memory.bytes());
         if !bytes.is_multiple_of(BLOCK_BYTES) {
             let (found, expected) = (format!("{bytes} bytes"), "whole blocks of 4 KiB".to_string());
@@ -145,7 +194,9 @@ impl DeviceSettings for NvmSettings {
 
     fn make(&self, _: Vec<Medium>, making: &MakeOptions) -> Result<Medium, StationError> {
         Ok(Medium::Memory(Box::new(match &self.image {
-            Some(image) => Mapped::create(image, self.size_bytes, making.force, self.persist, self.times)?,
+            Some(image) => {
+                Mapped::create(image, self.size_bytes, making.force, self.persist, self.model(self.size_bytes))?
+            }
             None => NvmSettings::open(self)?,
         })))
     }
@@ -166,13 +217,19 @@ mod tests {
 
     #[test]
     fn memory_of_the_process_takes_the_time_of_its_model() {
-        for (model, is_timed, takes_ns) in
-            [("dram", true, 84 + 86), ("optane", true, 314 + 90), ("cxl", true, 217 + 200), ("off", false, 0)]
-        {
+        for (model, is_timed, takes_ns) in [
+            ("dram", true, 84 + 86),
+            ("optane", true, 314 + 90),
+            ("cxl", true, 217 + 200),
+            ("cxl-switched", true, 217 + 280),
+            // Two pages are missing, 1,280 ns of the flash's transfer each.
+            ("cxl-flash", true, 2 * 1280 + 50_000 + 217 + 200),
+            ("off", false, 0),
+        ] {
             let memory = settings(&format!("nvm:size=1M,model={model}")).open().unwrap();
             assert_eq!((memory.bytes(), memory.survival()), (1 << 20, Survival::Nothing));
             assert_eq!(
-                (memory.is_timed(), memory.stored_by(Time(10), 4160)),
+                (memory.is_timed(), memory.stored_by(Time(10), &mut std::iter::once(0..4160))),
                 (is_timed, Time(10 + takes_ns)),
                 "{model}"
             );
@@ -215,10 +272,32 @@ mod tests {
     }
 
     #[test]
+    fn a_cache_tells_its_hits_and_is_a_sixteenth_of_the_memory() {
+        for (options, misses) in [("", 17 + 17), (",cache=128K", 17)] {
+            let memory = settings(&format!("nvm:size=1M,model=cxl-flash{options}")).open().unwrap();
+            // A ring of 17 pages, twice: the cache has 16 of them, or all.
+            for page in (0..2).flat_map(|_| 0..17) {
+                memory.stored_by(Time(0), &mut std::iter::once(page * 4096..page * 4096 + 64));
+            }
+            let events = memory.account().events;
+            let found = |name| events.iter().find(|(event, _)| *event == name).map(|(_, count)| *count);
+            assert_eq!((found("nvm_cache_misses"), found("nvm_cache_hits")), (Some(misses), Some(34 - misses)));
+            assert_eq!(found("nvm_flash_read_bytes"), Some(misses * 4096));
+        }
+        let names = settings("nvm:size=64K").open().unwrap().account().events;
+        assert!(names.iter().all(|(name, _)| !name.starts_with("nvm_cache")), "other memory has none");
+    }
+
+    #[test]
     fn a_wrong_option_is_pointed_at() {
-        for (text, pointed) in
-            [("nvm:size=6K", "6K"), ("nvm:model=tape", "tape"), ("nvm:persist=msync", "msync"), ("nvm:size=1K", "1K")]
-        {
+        for (text, pointed) in [
+            ("nvm:size=6K", "6K"),
+            ("nvm:model=tape", "tape"),
+            ("nvm:persist=msync", "msync"),
+            ("nvm:size=1K", "1K"),
+            ("nvm:cache=4M", "4M"),
+            ("nvm:model=cxl-flash,cache=6K", "6K"),
+        ] {
             let error = NvmSettings::read(&parse_term(text).unwrap()).unwrap_err();
             assert_eq!(&text[error.span.clone()], pointed, "{error}");
         }

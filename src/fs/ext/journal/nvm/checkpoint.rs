@@ -231,7 +231,12 @@ impl Checkpointed for NvmJournal {
             let at = shape.data(part.partition as u32, ring.place(image.index));
             self.nvm.read(at, &mut run.bytes[from..]);
         }
-        task.wait_until(self.nvm.read_by(task.now(), (written.len() * shape.block_bytes as usize) as u64));
+        let mut read = written.iter().map(|image| {
+            let [_, data] =
+                shape.bytes_of_slot(part.partition as u32, ring.place(image.index), u64::from(shape.block_bytes));
+            data
+        });
+        task.wait_until(self.nvm.read_by(task.now(), &mut read));
         self.common.media.send_runs(task, &runs)?;
         locked(&goal.written).extend(written);
         Ok(true)

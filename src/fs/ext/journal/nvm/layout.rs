@@ -126,6 +126,13 @@ impl Shape {
         self.partition(partition) + self.slots * LINE_BYTES as u64 + slot * data
     }
 
+    /// The bytes of a slot with `data_bytes` of data: header and data, where blocks have all their bytes.
+    pub fn bytes_of_slot(&self, partition: u32, slot: u64, data_bytes: u64) -> [Range<u64>; 2] {
+        let whole = Shape { width: self.block_bytes, ..*self };
+        let (header, data) = (whole.header(partition, slot), whole.data(partition, slot));
+        [header..header + LINE_BYTES as u64, data..data + data_bytes]
+    }
+
     /// The partition of a block.
     pub fn partition_of(&self, block: u64) -> u32 {
         let number = match self.hash {
@@ -303,12 +310,13 @@ impl Record {
         Record::of(&bytes, magic, of)
     }
 
-    /// Stores the record of commit number `sequence`, which is durable when this returns; answers its bytes.
-    pub fn commit(&self, nvm: &dyn Nvm, sequence: u64) -> u64 {
+    /// Stores the record of commit number `sequence`, which is durable when this returns; answers where.
+    pub fn commit(&self, nvm: &dyn Nvm, sequence: u64) -> Range<u64> {
         let bytes = self.bytes(COMMIT_MAGIC);
-        nvm.store(COMMITS + sequence % 2 * RECORD_BYTES, &bytes);
+        let at = COMMITS + sequence % 2 * RECORD_BYTES;
+        nvm.store(at, &bytes);
         nvm.fence();
-        bytes.len() as u64
+        at..at + bytes.len() as u64
     }
 
     /// The records of commits that are whole.

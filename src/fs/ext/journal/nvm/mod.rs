@@ -307,7 +307,7 @@ impl NvmJournal {
         let record = Record { generation: self.superblock.generation, transaction: last.0, cut };
         let bytes = record.commit(&*self.nvm, self.records.fetch_add(1, Relaxed));
         task.spend(Step::LineShared, self.rings.len() as u64);
-        self.is_stored(last, self.nvm.stored_by(begun, bytes).max(task.now()));
+        self.is_stored(last, self.nvm.stored_by(begun, &mut std::iter::once(bytes)).max(task.now()));
         Ok(())
     }
 

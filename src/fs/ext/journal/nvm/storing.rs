@@ -137,7 +137,6 @@ impl NvmJournal {
         }
         let (shape, begun) = (self.shape(), task.now());
         let unfinished = Unfinished(self);
-        let mut stored_bytes = 0;
         for Taken { partition, index, entry, bytes } in taken {
             let stamp;
             let data: &[u8] = match entry.what {
@@ -159,14 +158,10 @@ impl NvmJournal {
             };
             let slot = self.rings[*partition as usize].place(*index);
             header.store(&*self.nvm, shape.header(*partition, slot), shape.data(*partition, slot), data);
-            stored_bytes += match entry.what {
-                Kept::Image(_) => {
-                    // A stamp stands for the rest.
-                    self.nvm.stand_for((shape.block_bytes as usize).saturating_sub(data.len()));
-                    64 + u64::from(shape.block_bytes)
-                }
-                Kept::Revoke => 64 + 16 * entry.block,
-            };
+            if let Kept::Image(_) = entry.what {
+                // A stamp stands for the rest.
+                self.nvm.stand_for((shape.block_bytes as usize).saturating_sub(data.len()));
+            }
         }
         self.nvm.fence();
         for Taken { partition, index, entry, .. } in taken {
@@ -177,6 +172,13 @@ impl NvmJournal {
         self.counts.logged_blocks.fetch_add(images, Relaxed);
         task.spend(Step::BlockStored, images);
         // Nothing is waited for here: a handle may have gone, and the time goes on where the task is asked next.
-        task.pass_until(self.nvm.stored_by(begun, stored_bytes));
+        let mut stored = taken.iter().flat_map(|Taken { partition, index, entry, .. }| {
+            let bytes = match entry.what {
+                Kept::Image(_) => u64::from(shape.block_bytes),
+                Kept::Revoke => 16 * entry.block,
+            };
+            shape.bytes_of_slot(*partition, self.rings[*partition as usize].place(*index), bytes)
+        });
+        task.pass_until(self.nvm.stored_by(begun, &mut stored));
     }
 }
