@@ -30,6 +30,8 @@ pub struct Account {
     pub read_blocks: u64,
     /// Other counters, by name: zones reclaimed, copies interrupted.
     pub events: Vec<(&'static str, u64)>,
+    /// Those of them that are no counts, but states that rise and fall, or a maximum: they are told as they are now.
+    pub states: &'static [&'static str],
     /// The station's kind, and options that the user did not write and whose values it found when it was opened, such as those
     /// that depend on the size of the device below.
     pub chosen: Option<(&'static Kind, Vec<(&'static str, String)>)>,
@@ -62,7 +64,10 @@ impl Account {
     pub fn since(&self, earlier: &Account) -> Account {
         // An event may have been none before, and then have had no name.
         let then = |name: &str| earlier.events.iter().find(|(other, _)| *other == name).map_or(0, |(_, then)| *then);
-        let events = self.events.iter().map(|(name, now)| (*name, now - then(name)));
+        let events = self.events.iter().map(|(name, now)| {
+            let is_state = self.states.contains(name);
+            (*name, if is_state { *now } else { now - then(name) })
+        });
         let flash = match (&self.flash, &earlier.flash) {
             (Some(now), Some(then)) => Some(FlashAccount {
                 programmed_pages: now.programmed_pages - then.programmed_pages,
@@ -84,6 +89,7 @@ impl Account {
             buffer: self.buffer.as_ref().zip(earlier.buffer.as_ref()).map(|(now, then)| Box::new(now.since(then))),
             read_blocks: self.read_blocks - earlier.read_blocks,
             events: events.collect(),
+            states: self.states,
             chosen: self.chosen.clone(),
             warnings: self.warnings.clone(),
             map: self.map.clone(),
@@ -355,5 +361,13 @@ mod tests {
         let of = |events: &[(&'static str, u64)]| Account { events: events.to_vec(), ..Account::default() };
         let since = of(&[("a", 3), ("new", 2), ("b", 9)]).since(&of(&[("a", 1), ("b", 8)]));
         assert_eq!(since.events, [("a", 2), ("new", 2), ("b", 1)]);
+    }
+
+    /// A monitor may keep fewer blocks than it did when counting began: the difference was subtracted below zero.
+    #[test]
+    fn a_state_that_has_fallen_is_told_as_it_is_now() {
+        let of =
+            |kept| Account { events: vec![("commits", 7), ("kept", kept)], states: &["kept"], ..Account::default() };
+        assert_eq!(of(3).since(&of(10)).events, [("commits", 0), ("kept", 3)]);
     }
 }

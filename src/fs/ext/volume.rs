@@ -213,6 +213,10 @@ fn told(taken: &Taken) -> DirectoryEntry<'_> {
     DirectoryEntry { next: taken.next, inode: number_of(taken.inode), kind: taken.kind, name: &taken.name }
 }
 
+/// Events of the account that are no counts.
+const STATES: &[&str] =
+    &["blocks kept by the monitor", "most blocks kept", "most orders that a cut of power could take"];
+
 impl Volume for Ext {
     fn lookup(&self, call: &Call, (directory, name): Name, hold: Hold) -> Result<Attributes, VolumeError> {
         self.turn(call, steps::LOOKUP, |task| {
@@ -553,7 +557,8 @@ impl Volume for Ext {
             ];
             events.extend(self.journal().map(|journal| journal.own_counts()).unwrap_or_default());
             let chosen = Some((&KIND, self.chosen()));
-            Ok(Account { station: KIND.name, received, sent, read_blocks, events, chosen, below, ..Account::default() })
+            let (station, states) = (KIND.name, STATES);
+            Ok(Account { station, received, sent, read_blocks, events, states, chosen, below, ..Account::default() })
         })
     }
 

@@ -348,6 +348,7 @@ impl Volume {
             cover: None,
             write_requests: None,
             read_blocks: self.read_blocks,
+            states: &[],
             events: vec![
                 ("reclaimed_zones", events.reclaimed_zones),
                 ("reclaims_of_empty_zones", events.emptied),
