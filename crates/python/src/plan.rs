@@ -160,7 +160,11 @@ impl Description {
         let TraceOptions { format, columns, stage, .. } = reading(format, columns, stage)?;
         let workloads = workloads.into_iter().map(workload).collect::<PyResult<Vec<_>>>()?;
         let input = match &workloads[..] {
-            [WorkloadRequest::Trace { file, .. } | WorkloadRequest::FioJob { file, .. }] => Some(file.clone()),
+            [
+                WorkloadRequest::Trace { file, .. }
+                | WorkloadRequest::FioJob { file, .. }
+                | WorkloadRequest::Recording { file, .. },
+            ] => Some(file.clone()),
             [WorkloadRequest::Expression(text)] => parse_term(text).ok().and_then(|term| generator::file_of(&term)),
             _ => None,
         };

@@ -7,6 +7,8 @@ use crate::template::{Axis, Template};
 use crate::traces::Traces;
 use flashpath::expression::{Kind, Term, parse_term};
 use flashpath::run::{BlockWork, Job, Logging, Path as DevicePath, Place, RunError, RunOptions, Work as JobWork};
+use flashpath::workload::WorkloadError;
+use flashpath::workload::files::recorded::{RecordedCalls, Replays};
 use flashpath::workload::files::{self, file_workload};
 use flashpath::workload::trace::{TraceOptions, TraceWorkload};
 use flashpath::workload::{fio_job, generator};
@@ -34,6 +36,13 @@ pub enum WorkloadRequest {
         /// Its name in results and messages, if it is not that of the file.
         name: Option<String>,
     },
+    /// A recording of calls, which is replayed once.
+    Recording {
+        /// Its file.
+        file: PathBuf,
+        /// Its name in results and messages, if it is not that of the file.
+        name: Option<String>,
+    },
 }
 
 impl WorkloadRequest {
@@ -44,7 +53,9 @@ impl WorkloadRequest {
                 let kinds: Vec<&'static Kind> = [generator::kinds(), files::kinds()].concat();
                 Ok(Template::of_workload(text, &kinds)?.axes)
             }
-            WorkloadRequest::Trace { .. } | WorkloadRequest::FioJob { .. } => Ok(Vec::new()),
+            WorkloadRequest::Trace { .. } | WorkloadRequest::FioJob { .. } | WorkloadRequest::Recording { .. } => {
+                Ok(Vec::new())
+            }
         }
     }
 }
@@ -67,6 +78,10 @@ enum WorkKind {
     },
     FioJob {
         file: PathBuf,
+        sha256: String,
+    },
+    Recording {
+        calls: RecordedCalls,
         sha256: String,
     },
 }
@@ -96,6 +111,13 @@ pub(crate) fn read_workloads(
             WorkloadRequest::FioJob { file, name } => {
                 let label = name.clone().unwrap_or_else(|| format!("fio:{}", file.display()));
                 let kind = WorkKind::FioJob { file: file.clone(), sha256: sha256(file)? };
+                (label.clone(), vec![Work { name: label, cells: Vec::new(), kind }])
+            }
+            WorkloadRequest::Recording { file, name } => {
+                let label = name.clone().unwrap_or_else(|| file.display().to_string());
+                let unusable = |error: WorkloadError| SweepError::input(error.to_string(), "name another file");
+                let kind =
+                    WorkKind::Recording { calls: RecordedCalls::open(file).map_err(unusable)?, sha256: sha256(file)? };
                 (label.clone(), vec![Work { name: label, cells: Vec::new(), kind }])
             }
         };
@@ -173,14 +195,16 @@ impl Work {
     pub fn trace(&self) -> Option<(&Path, Option<&str>)> {
         match &self.kind {
             WorkKind::Trace { file, name, .. } => Some((file, name.as_deref())),
-            WorkKind::Generator(..) | WorkKind::Files(_) | WorkKind::FioJob { .. } => None,
+            WorkKind::Generator(..) | WorkKind::Files(_) | WorkKind::FioJob { .. } | WorkKind::Recording { .. } => None,
         }
     }
 
     /// All that its requests depend on, besides the device and the seed.
     pub(crate) fn identity(&self) -> String {
         let content = match &self.kind {
-            WorkKind::Trace { sha256, .. } | WorkKind::FioJob { sha256, .. } => sha256.as_str(),
+            WorkKind::Trace { sha256, .. } | WorkKind::FioJob { sha256, .. } | WorkKind::Recording { sha256, .. } => {
+                sha256.as_str()
+            }
             WorkKind::Generator(_, sha256) => sha256.as_deref().unwrap_or_default(),
             WorkKind::Files(_) => "",
         };
@@ -215,6 +239,11 @@ impl Work {
             WorkKind::Generator(term, _) => blocks(Box::new(move |bytes| Ok(generator::generator(term, bytes, seed)?))),
             WorkKind::Files(term) => {
                 let mut workload = file_workload(term, seed)?;
+                workload.name.clone_from(&self.name);
+                JobWork::Files(workload)
+            }
+            WorkKind::Recording { calls, .. } => {
+                let mut workload = calls.workload(seed, Replays::ONCE)?;
                 workload.name.clone_from(&self.name);
                 JobWork::Files(workload)
             }

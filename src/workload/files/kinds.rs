@@ -1,7 +1,7 @@
 //! The file workloads: names, options with defaults, and constructors.
 
 use super::sync_call::SYNC_CALL;
-use super::{Parts, Setup, compile, one_file, postmark, tokubench, untar, varmail};
+use super::{Parts, Setup, compile, dbench, one_file, postmark, tokubench, untar, varmail};
 use crate::expression::{ExpressionError, Kind, OptionKind, Settings, Values};
 
 /// The limits of file sizes, of the sizes of single writes, and of the number of files.
@@ -93,7 +93,7 @@ macro_rules! tree_row {
 }
 
 /// The file workloads in the order of listings.
-pub(super) static ROWS: [Row; 7] = [
+pub(super) static ROWS: [Row; 8] = [
     row!(
         |settings, _| Ok(one_file::sequential(settings)),
         no_setup,
@@ -245,5 +245,23 @@ pub(super) static ROWS: [Row; 7] = [
         size("iosize", LARGEST_BLOCK, "4K", "the size of a write"),
         count("count", (0, 1 << 20), "1", "the number of writes to a file"),
         threads("1", "the number of threads, each with leaves of its own")
+    ),
+    row!(
+        dbench::lanes,
+        dbench::setup,
+        "dbench",
+        "opens, reads, replaces and renames files of a file server, with the shares of dbench's calls",
+        files("400", "the number of files"),
+        threads("4", "the number of clients, each with its share of the files and a directory"),
+        count("loops", (1, u64::MAX), "10000", "the number of opens, over all clients"),
+        size("largest", LARGEST_BLOCK, "256K", "the largest size of a file; sizes are uniform"),
+        size("block", LARGEST_BLOCK, "64K", "the size of a read and a write"),
+        OptionKind {
+            name: "flush",
+            values: Values::Share(0.0, 1.0),
+            default: "34.7%",
+            about: "the share of the written files that are synced",
+        },
+        SYNC_CALL
     ),
 ];

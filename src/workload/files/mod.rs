@@ -8,7 +8,7 @@
 //! | `sync_call` | the call by which a file is synced |
 //! | `draws` | random sizes: log-normal and gamma |
 //! | `one_file` | `seq_write`, `rnd_write` |
-//! | `varmail`, `tokubench`, `postmark` | the benchmarks of these names |
+//! | `varmail`, `tokubench`, `postmark`, `dbench` | the benchmarks of these names |
 //! | `source_tree` | the tree of the next two |
 //! | `untar`, `compile` | a source tree unpacked, and built |
 //! | [`recorded`] | the calls to a mounted volume, recorded |
@@ -22,6 +22,7 @@
 
 mod compile;
 pub mod contents;
+mod dbench;
 mod draws;
 mod kinds;
 mod one_file;

@@ -101,10 +101,7 @@ fn read_workload(argument: &OsStr, traces: &mut Vec<TraceFile>) -> Result<Worklo
         Source::Generator(_) | Source::Files(_) => {
             WorkloadRequest::Expression(argument.to_str().expect("an expression is text").to_string())
         }
-        Source::Recording(_) => {
-            let help = "use flashpath run --on for each path".to_string();
-            return Err(Failure::input("a sweep does not replay recordings of calls", Some(help)));
-        }
+        Source::Recording(file) => WorkloadRequest::Recording { file, name: None },
         Source::Shell(_) => {
             let help = "use flashpath run for each, one after the other".to_string();
             return Err(Failure::input("a sweep simulates, and sh: runs on this machine's kernel", Some(help)));

@@ -26,7 +26,7 @@ impl Sweep {
         }
         let files = request.workloads.iter().filter_map(|workload| match workload {
             WorkloadRequest::Trace { file, .. } => Some(file.as_path()),
-            WorkloadRequest::Expression(_) | WorkloadRequest::FioJob { .. } => None,
+            WorkloadRequest::Expression(_) | WorkloadRequest::FioJob { .. } | WorkloadRequest::Recording { .. } => None,
         });
         self.outputs.check_files(&files.collect::<Vec<_>>())?;
         let (limits, units) = (self.limits(), units(request)?);
