@@ -10,6 +10,7 @@ EXT_SCALE ?= 1
 NVM_SCALE ?= 1/16
 PLACEMENT_SCALE ?= 1/64
 DRIVES_SCALE ?= 1/16
+JOURNALS_SCALE ?= 1/16
 FILE_SYSTEM ?= sfs
 SEEDS ?= 100
 SCHEDULES ?= 30000
@@ -36,7 +37,7 @@ help:
 	@echo "make bench   benchmarks, each figure beside its bound and its peer; docs/speed.json, and the pages that state its figures"
 	@echo "make bench-drives  of these, drives of several sizes and numbers of planes beside a bare loop (ten minutes)"
 	@echo "make bench-paced  sfs beside ext4 and btrfs on a drive at its own speed (one hour)"
-	@echo "make results reproduce the papers' figures (docs/results.md, VMA_SCALE=$(VMA_SCALE), SFS_SCALE=$(SFS_SCALE), ZNS_SCALE=$(ZNS_SCALE), EXT_SCALE=$(EXT_SCALE), NVM_SCALE=$(NVM_SCALE), PLACEMENT_SCALE=$(PLACEMENT_SCALE), DRIVES_SCALE=$(DRIVES_SCALE)), and docs/theory.md"
+	@echo "make results reproduce the papers' figures (docs/results.md, VMA_SCALE=$(VMA_SCALE), SFS_SCALE=$(SFS_SCALE), ZNS_SCALE=$(ZNS_SCALE), EXT_SCALE=$(EXT_SCALE), NVM_SCALE=$(NVM_SCALE), PLACEMENT_SCALE=$(PLACEMENT_SCALE), DRIVES_SCALE=$(DRIVES_SCALE), JOURNALS_SCALE=$(JOURNALS_SCALE)), and docs/theory.md"
 	@echo "make results-check makes the stored figures again that need neither a capture, a recorded load nor real time, and fails if a number has moved (12 minutes)"
 	@echo "make fuzz    fuzz every parser, SECONDS_OF_FUZZING=$(SECONDS_OF_FUZZING) each (needs a nightly toolchain)"
 	@echo "make programs  run real programs on a mounted volume, FILE_SYSTEM=$(FILE_SYSTEM), each with a check of its own data"
@@ -160,6 +161,7 @@ bench-paced: build
 results-check: build
 	$(FLASHPATH) reproduce --check docs/results.json --quiet
 	$(FLASHPATH) reproduce --check docs/results/drives.json --quiet
+	$(FLASHPATH) reproduce --check docs/results/journals.json --quiet
 
 results: build
 	@mkdir -p target/traces
@@ -171,7 +173,10 @@ results: build
 	$(FLASHPATH) reproduce nvm --scale $(NVM_SCALE) --traces target/traces --json target/traces/nvm.json >/dev/null
 	$(FLASHPATH) reproduce placement --scale $(PLACEMENT_SCALE) --traces target/traces --json target/traces/placement.json >/dev/null
 	$(FLASHPATH) reproduce drives --scale $(DRIVES_SCALE) --json target/traces/drives.json >/dev/null
+	@cp -n traces/*.fpcalls target/traces/
+	$(FLASHPATH) reproduce journals --scale $(JOURNALS_SCALE) --traces target/traces --json target/traces/journals.json >/dev/null
 	@mkdir -p docs/results
+	$(FLASHPATH) reproduce --from target/traces/journals.json --json docs/results/journals.json --markdown docs/results/journals.md >/dev/null
 	$(FLASHPATH) reproduce --from target/traces/drives.json --json docs/results/drives.json --markdown docs/results/drives.md >/dev/null
 	$(FLASHPATH) reproduce --from target/traces/placement.json --json docs/results/placement.json --markdown docs/results/placement.md >/dev/null
 	$(FLASHPATH) reproduce --from target/traces/vma.json --from target/traces/sfs.json --from target/traces/zns-journal.json \

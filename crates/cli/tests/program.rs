@@ -33,6 +33,8 @@ mod hostile_sessions;
 mod in_process;
 #[path = "program/in_volume.rs"]
 mod in_volume;
+#[path = "program/killed_fast_commits.rs"]
+mod killed_fast_commits;
 #[path = "program/killed_files.rs"]
 mod killed_files;
 #[path = "program/killed_mounts.rs"]

@@ -6,6 +6,7 @@ use crate::{ReproduceError, Settings};
 use flashpath::device::BlockDevice;
 use flashpath::expression::{Amount, parse_term};
 use flashpath::label::Content;
+use flashpath::report::sweep::SweepRow;
 use flashpath::report::{RunResult, WriteError, write_file};
 use flashpath::run::{
     BlockWork, DriveSettings, FileShape, Job, Machine, NoMachine, Options, Outcome, Path as DrivePath, Place, Prepared,
@@ -17,13 +18,16 @@ use flashpath::workload::files::file_workload;
 use flashpath::workload::files::recorded::{RecordedCalls, Replays};
 use flashpath::workload::trace::{OutputFormat, TraceOptions, TraceWorkload, TraceWriter};
 use flashpath::workload::{Action, Merging, Operation, Workload, generator};
-use flashpath_sweep::{Identity, Journal};
+use flashpath_sweep::{ERROR, Identity, Journal, Limits, Plan, Request, check_memory, has_failed, run_all};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::Ordering;
+
+/// Bytes of memory that the runs of a sweep may take together.
+const SWEEP_MEMORY: u64 = 6 << 30;
 
 /// A kernel file system, and the commands to run in it.
 pub struct Experiment {
@@ -441,6 +445,32 @@ impl<'a> Lab<'a> {
         let plan = Sha256::digest(plan).iter().map(|byte| format!("{byte:02x}")).collect();
         let identity = Identity::new(self.settings.version.clone(), plan, command, runs);
         Ok(Journal::open(&file, &identity)?)
+    }
+
+    /// Runs a sweep beside each other on all cores, and answers its rows in the order of runs. The journal of those that are done is
+    /// kept as that of [`journal`](Lab::journal).
+    ///
+    /// # Errors
+    ///
+    /// If a run fails: nothing of the sweep is answered then.
+    pub fn sweep(&self, name: &str, request: Request) -> Result<Vec<SweepRow>, ReproduceError> {
+        self.is_stopped()?;
+        self.progress(&format!("running {name}"));
+        let plan = Plan::read(&request)?;
+        let mut journal = self.journal(&name.replace([' ', ',', '/'], "-"), &plan.identity(), plan.runs())?;
+        let jobs = std::thread::available_parallelism().map_or(1, usize::from);
+        let limits = Limits { jobs, memory_bytes: SWEEP_MEMORY };
+        check_memory(&plan, &limits)?;
+        run_all(&plan, &plan.decode_traces()?, limits, &mut journal, self.settings.stop, &mut |_| ())?;
+        self.is_stopped()?;
+        let rows: Vec<SweepRow> = journal.done().values().map(|done| done.row.clone()).collect();
+        match rows.iter().find(|row| has_failed(row)) {
+            None => Ok(rows),
+            Some(row) => {
+                let of = |column: &str| row.get(column).and_then(Value::as_str).unwrap_or_default().to_string();
+                Err(ReproduceError::failed(format!("{} with {}: {}", of("path"), of("workload.name"), of(ERROR))))
+            }
+        }
     }
 
     /// The directory for the devices' files, if one was given.

@@ -16,6 +16,7 @@
 //! | `zns_journal` | journal separation on ZNS, figures 3, 7, 8 and 9, and two of ours |
 //! | `nvm` | NVM-based concurrent journaling, figures 4 and 5, and ablations |
 //! | `drives` | published numbers of drives that are sold: endurance, random and mixed writes, placement |
+//! | `journals` | not of a paper: every journal of ext, with published factors of others |
 //! | `at_once` | runs beside each other |
 //! | `placement` | not of a paper: every grouping with every cleaner of sfs, at many utilizations and rates of syncs |
 //! | `ext_traffic` | not of a paper: what `ext` writes beside the kernel's ext4 |
@@ -36,6 +37,7 @@ mod earlier;
 mod error;
 mod ext_traffic;
 mod guest;
+mod journals;
 mod lab;
 mod left_out;
 mod nvm;

@@ -1,7 +1,7 @@
 //! The papers, and the selected figures.
 
 use crate::lab::Lab;
-use crate::{ReproduceError, drives, ext_traffic, nvm, placement, sfs, vma, zns_journal};
+use crate::{ReproduceError, drives, ext_traffic, journals, nvm, placement, sfs, vma, zns_journal};
 use flashpath::expression::nearest;
 use flashpath::report::figure::{Figure, Reproduction};
 
@@ -19,6 +19,7 @@ const PAPERS: &[Paper] = &[
     Paper { name: "nvm", figures: nvm::FIGURES, reproduce: nvm::reproduce },
     Paper { name: "placement", figures: placement::FIGURES, reproduce: placement::reproduce },
     Paper { name: "drives", figures: drives::FIGURES, reproduce: drives::reproduce },
+    Paper { name: "journals", figures: journals::FIGURES, reproduce: journals::reproduce },
     Paper { name: "ext", figures: ext_traffic::FIGURES, reproduce: ext_traffic::reproduce },
 ];
 
@@ -43,6 +44,13 @@ const REPEATABLE: &[&str] = &[
     "drives-random",
     "drives-mixed",
     "drives-placement",
+    "journals-map",
+    "journals-varmail",
+    "journals-tokubench",
+    "journals-dbench",
+    "journals-drives",
+    "journals-factors",
+    "journals-order",
 ];
 
 /// Selected figures, in the papers' order.

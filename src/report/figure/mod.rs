@@ -72,6 +72,10 @@ pub struct Panel {
     /// What the groups are, with the unit: `utilization`. `None` if their names say it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub axis: Option<String>,
+    /// The groups are points: the title of the horizontal axis, with the unit. The first series has the place on it, and the second the
+    /// height. `None`: they are bars.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub across: Option<String>,
     /// The series of each group: journal modes, file systems.
     pub series: Vec<String>,
     /// The groups, such as workloads, with a number for each series; `None` if not measured yet.
@@ -88,7 +92,7 @@ impl Reproduction {
 impl Panel {
     /// A panel with the figure's unit.
     pub fn new(title: &str, series: Vec<String>, groups: Vec<(String, Vec<Option<f64>>)>) -> Panel {
-        Panel { title: title.to_string(), unit: None, axis: None, series, groups }
+        Panel { title: title.to_string(), unit: None, axis: None, across: None, series, groups }
     }
 }
 

@@ -1,4 +1,4 @@
-//! A figure as a chart: panels of grouped bars, and the paper's numbers beside ours.
+//! A figure as a chart: panels of grouped bars, or of points, and the paper's numbers beside ours.
 //!
 //! A claim about one bar, whose value is that of the claim, is drawn at the bar. The other claims, about ratios and
 //! extremes, have a row each: the paper's number is 1 there, so that all rows have one axis.
@@ -18,7 +18,7 @@ pub fn plot(figure: &Figure) -> String {
 
 /// The figure as a chart for a page.
 pub fn chart(figure: &Figure) -> Chart {
-    let mut panels: Vec<chart::Panel> = figure.panels.iter().map(|panel| bars(panel, figure)).collect();
+    let mut panels: Vec<chart::Panel> = figure.panels.iter().map(|panel| drawn(panel, figure)).collect();
     let mut of_rows = Vec::new();
     for claim in &figure.claims {
         if !place_at_bar(claim, figure, &mut panels) {
@@ -27,6 +27,33 @@ pub fn chart(figure: &Figure) -> Chart {
     }
     panels.extend(rows(&of_rows));
     Chart::new(&figure.name, &figure.title, panels)
+}
+
+fn drawn(panel: &Panel, figure: &Figure) -> chart::Panel {
+    match &panel.across {
+        Some(across) => points(panel, across, figure),
+        None => bars(panel, figure),
+    }
+}
+
+/// The groups of a panel as points, each a series of its own with one style in the figure.
+fn points(panel: &Panel, across: &str, figure: &Figure) -> chart::Panel {
+    let unit = panel.unit.as_deref().unwrap_or(&figure.unit);
+    let mut points = chart::Panel::new(&panel.title, Axis::log(across), Axis::linear(unit));
+    let of_points = figure.panels.iter().filter(|panel| panel.across.is_some());
+    let mut names: Vec<&String> = Vec::new();
+    for (name, _) in of_points.flat_map(|panel| &panel.groups) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    for (name, values) in &panel.groups {
+        if let [Some(x), Some(y), ..] = values[..] {
+            let style = names.iter().position(|other| *other == name).unwrap_or_default();
+            points.series.push(Series::line(style, "", name, vec![(x, y)]));
+        }
+    }
+    points
 }
 
 /// The bars of a panel. A series without any value is left out.
@@ -76,7 +103,7 @@ fn place_at_bar(claim: &Claim, figure: &Figure, panels: &mut [chart::Panel]) -> 
         return false;
     }
     let mut places = Vec::new();
-    for (number, panel) in figure.panels.iter().enumerate() {
+    for (number, panel) in figure.panels.iter().enumerate().filter(|(_, panel)| panel.across.is_none()) {
         for (bar, series) in shown(panel).enumerate() {
             for (group, (_, values)) in panel.groups.iter().enumerate() {
                 if values[series].is_some_and(|value| value.to_bits() == ours.to_bits()) {

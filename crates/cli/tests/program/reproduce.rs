@@ -112,6 +112,39 @@ fn stored_results_are_what_the_program_makes() {
     let answer = bench.flashpath(&["reproduce", "--check", drives, "--quiet", "drives-placement"]);
     assert_eq!(answer.code, Some(0), "make results, and commit docs/results/drives.json: {answer:?}");
     assert!(answer.stdout.contains("1 figures are made again as they are stored"), "{answer:?}");
+    let journals = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/results/journals.json");
+    let answer = bench.flashpath(&["reproduce", "--check", journals, "--quiet", "journals-factors"]);
+    assert_eq!(answer.code, Some(0), "make results, and commit docs/results/journals.json: {answer:?}");
+    assert!(answer.stdout.contains("1 figures are made again as they are stored"), "{answer:?}");
+}
+
+/// A matrix of journals at a small scale: each has its cells, and those that a drive cannot have are empty.
+#[test]
+fn journals_are_beside_each_other_in_every_figure() {
+    let bench = Bench::new();
+    let figures = ["journals-map", "journals-varmail", "journals-factors"];
+    let made = [&["reproduce", "--scale", "1/1024", "--json", "made.json", "--quiet"], &figures[..]].concat();
+    let answer = bench.flashpath(&made);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let made: Vec<Reproduction> =
+        serde_json::from_str(&std::fs::read_to_string(bench.path("made.json")).unwrap()).unwrap();
+    let [map, varmail, factors] = &made[0].figures[..] else { panic!("three figures: {}", made[0].figures.len()) };
+    let points = |title: &str| &map.panels.iter().find(|panel| panel.title.starts_with(title)).unwrap().groups;
+    assert_eq!(points("page-level TLC: all").len(), 14, "every journal");
+    let on_zones: Vec<&str> = points("ZNS").iter().map(|(name, _)| name.as_str()).collect();
+    assert!(on_zones.contains(&"memory") && !on_zones.contains(&"barrier") && !on_zones.contains(&"own device"));
+    let all = |at: usize| -> f64 { map.panels[at].groups.iter().map(|(_, values)| values[1].unwrap()).sum() };
+    let parts: f64 = (1..5).map(all).sum();
+    assert!((all(0) - parts).abs() < 1e-6 * all(0), "{} in all, {parts} by cause", all(0));
+    let journal = &varmail.panels[0];
+    let of = |threads: usize, name: &str| {
+        let at = journal.series.iter().position(|series| series == name).unwrap();
+        journal.groups[threads].1[at].unwrap()
+    };
+    assert!((0..4).all(|threads| of(threads, "fast commits") < of(threads, "ordered")), "{journal:?}");
+    assert_eq!(of(0, "memory"), 0.0, "nothing of the journal is on flash");
+    let parallel = factors.claims.iter().find(|claim| claim.place.contains("CJFS")).unwrap();
+    assert_eq!(parallel.ours, None, "parallel commits are not built");
 }
 
 #[test]
@@ -344,26 +377,26 @@ fn the_results_page_is_written_by_the_program() {
     }
 }
 
-/// The same of the drives' page.
+/// The same of the pages of drives and of journals.
 #[test]
-fn the_page_of_drives_is_written_by_the_program() {
+fn the_pages_of_drives_and_of_journals_are_written_by_the_program() {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/results");
-    let bench = Bench::new();
-    let json = docs.join("drives.json").display().to_string();
-    let answer = bench.flashpath(&["reproduce", "--from", &json, "--markdown", "drives.md", "--quiet"]);
-    assert_eq!(answer.code, Some(0), "{answer:?}");
-    for name in [
-        "drives.md",
-        "drives/drives-endurance.svg",
-        "drives/drives-random.svg",
-        "drives/drives-mixed.svg",
-        "drives/drives-placement.svg",
-    ] {
-        let written = std::fs::read_to_string(bench.path(name)).unwrap();
-        assert!(
-            written == std::fs::read_to_string(docs.join(name)).unwrap_or_default(),
-            "docs/results/{name}: run make results"
-        );
+    for page in ["drives", "journals"] {
+        let bench = Bench::new();
+        let json = docs.join(format!("{page}.json")).display().to_string();
+        let answer = bench.flashpath(&["reproduce", "--from", &json, "--markdown", &format!("{page}.md"), "--quiet"]);
+        assert_eq!(answer.code, Some(0), "{answer:?}");
+        let pictures = std::fs::read_dir(docs.join(page)).unwrap();
+        let pictures = pictures.map(|file| format!("{page}/{}", file.unwrap().file_name().display()));
+        let names: Vec<String> = [format!("{page}.md")].into_iter().chain(pictures).collect();
+        assert!(names.len() > 4, "{names:?}");
+        for name in names {
+            let written = std::fs::read_to_string(bench.path(&name)).unwrap_or_default();
+            assert!(
+                written == std::fs::read_to_string(docs.join(&name)).unwrap(),
+                "docs/results/{name}: run make results"
+            );
+        }
     }
 }
 
