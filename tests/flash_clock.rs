@@ -3,7 +3,7 @@
 //! The reference is simple and slow: it looks at everything at each instant at which something ends.
 
 use flashpath::device::nand::{
-    Cells, DieCommands, EraseBlock, Geometry, Latencies, NandSettings, PageKind, PageTimes, PlaneCommands, Reserving,
+    Cells, CommandTimes, DieCommands, EraseBlock, Geometry, Latencies, NandSettings, PageKind, PageTimes, PlaneCommands, Reserving,
     Scheduled, Suspension, Telling, Timing,
 };
 use flashpath::device::wait_log::{Purpose, WaitLog};
@@ -45,6 +45,11 @@ struct State {
     /// When it came to the queue of its plane.
     queued: Option<u64>,
     begun: Option<u64>,
+    /// When it needs the channel for its command, and when it gets it.
+    asks: Option<u64>,
+    command: Option<u64>,
+    /// The time of its command, with those of the blocks that one erases with it.
+    command_ns: u64,
     /// When it needs the channel.
     ready: Option<u64>,
     transfer: Option<u64>,
@@ -221,13 +226,42 @@ impl Reference {
         self.cells.as_ref().map_or(alike, |cells| cells.times_of(self.asked[number].page))
     }
 
-    /// The time of an operation's transfer: that of its part of a page, rounded up, or of the pages of a word line.
+    /// The time of an operation's transfer: that of its part of a page, rounded up, or of the pages of a word line, each with its
+    /// command.
     fn transfer_ns(&self, number: usize) -> u64 {
+        let Latencies { read_transfer_ns, program_transfer_ns, command, .. } = self.latencies;
         match self.asked[number].kind {
             Kind::Read(units) | Kind::Collect(units) => {
-                (self.latencies.transfer_ns * u64::from(units)).div_ceil(self.geometry.pages_per_program.into())
+                (read_transfer_ns * u64::from(units)).div_ceil(self.geometry.pages_per_program.into())
             }
-            _ => self.latencies.transfer_ns * u64::from(self.times(number).pages),
+            _ => (command.program_ns + program_transfer_ns) * u64::from(self.times(number).pages),
+        }
+    }
+
+    /// The time of the command of a read or an erase.
+    fn command_ns(&self, number: usize) -> u64 {
+        let CommandTimes { read_ns, erase_ns, .. } = self.latencies.command;
+        if self.asked[number].kind == Kind::Erase { erase_ns } else { read_ns }
+    }
+
+    /// A read or an erase has its command, and no other: it goes on at its plane at `from`.
+    fn go_on(&mut self, number: usize, from: u64) {
+        let read_ns = self.times(number).read_ns;
+        match self.asked[number].kind {
+            Kind::Erase => self.states[number].done = Some(from + self.latencies.erase_ns),
+            _ => self.states[number].ready = Some(from + read_ns),
+        }
+    }
+
+    /// A read or an erase has the channel for its command.
+    fn give_command(&mut self, number: usize) {
+        let is_erase = self.asked[number].kind == Kind::Erase;
+        let joining = if is_erase { self.joining(number, None) } else { Vec::new() };
+        let command_ns = self.command_ns(number) * (1 + joining.len() as u64);
+        for number in joining.into_iter().chain([number]) {
+            let state = &mut self.states[number];
+            (state.command, state.command_ns) = (Some(self.now), command_ns);
+            self.go_on(number, self.now + command_ns);
         }
     }
 
@@ -275,14 +309,21 @@ impl Reference {
                 let transfers = |number: usize| {
                     let state = &self.states[number];
                     state.transfer.is_some_and(|begun| begun + state.transfer_ns > now)
+                        || state.command.is_some_and(|begun| begun + state.command_ns > now)
                 };
                 if (0..self.asked.len()).filter(on).any(transfers) {
                     continue;
                 }
-                let waits =
-                    |number: &usize| is_over(self.states[*number].ready) && self.states[*number].transfer.is_none();
-                let next = (0..self.asked.len()).filter(on).filter(waits);
-                if let Some(next) = next.min_by_key(|&number| (self.states[number].ready, number)) {
+                let since = |number: usize| {
+                    let state = &self.states[number];
+                    let for_command = state.asks.filter(|_| state.command.is_none());
+                    let for_transfer = state.ready.filter(|&at| at <= now && state.transfer.is_none());
+                    for_command.or(for_transfer).map(|at| (at, number))
+                };
+                let next = (0..self.asked.len()).filter(on).filter_map(since).min().map(|(_, number)| number);
+                if let Some(next) = next.filter(|&next| self.states[next].ready.is_none()) {
+                    self.give_command(next);
+                } else if let Some(next) = next {
                     let is_program = self.asked[next].kind == Kind::Program;
                     let programs = if is_program { self.times(next).program_ns } else { 0 };
                     let before = self.programming(self.plane(next));
@@ -356,19 +397,14 @@ impl Reference {
     }
 
     fn begin(&mut self, number: usize) {
-        let (now, read_ns) = (self.now, self.times(number).read_ns);
+        let (now, CommandTimes { read_ns, erase_ns, .. }) = (self.now, self.latencies.command);
         let state = &mut self.states[number];
         state.begun = Some(now);
         match self.asked[number].kind {
-            Kind::Read(_) | Kind::Collect(_) => state.ready = Some(now + read_ns),
             Kind::Program => state.ready = Some(now),
-            Kind::Erase => {
-                let joining = self.joining(number, None);
-                for number in joining.into_iter().chain([number]) {
-                    self.states[number].done = Some(now + self.latencies.erase_ns);
-                }
-            }
             Kind::Copy(_) => unreachable!("the reference has two operations in its place"),
+            _ if read_ns + erase_ns > 0 => state.asks = Some(now),
+            _ => self.give_command(number),
         }
     }
 
@@ -376,20 +412,26 @@ impl Reference {
     fn interrupt(&mut self, plane: u32, busy: usize) {
         let (now, rules) = (self.now, self.suspension.unwrap());
         let kind = self.asked[busy].kind;
+        let goes_first = self.goes_first(busy);
         let state = &mut self.states[busy];
-        if kind.is_read() || state.passed == rules.most_reads {
+        if goes_first || state.passed == rules.most_reads {
             return;
         }
-        if kind == Kind::Program && state.transfer.is_none() {
+        let waits_for_command = state.asks.is_some() && state.command.is_none();
+        if kind == Kind::Program && state.transfer.is_none() || waits_for_command {
             // It waits for the channel: it has not begun.
-            (state.begun, state.ready) = (None, None);
+            (state.begun, state.ready, state.asks) = (None, None, None);
             return self.begin_at(plane);
+        }
+        if kind.is_read() {
+            return;
         }
         if !(if kind == Kind::Program { rules.programs } else { rules.erases }) {
             return;
         }
         let loaded = state.transfer.map_or(0, |begun| begun + state.transfer_ns);
-        let from = now.max(loaded).max(state.resumed.unwrap_or(0));
+        let commanded = state.command.map_or(0, |begun| begun + state.command_ns);
+        let from = now.max(loaded).max(commanded).max(state.resumed.unwrap_or(0));
         let left = state.done.unwrap() - from;
         if left > rules.time_ns {
             for number in self.command_of(busy) {
@@ -403,7 +445,9 @@ impl Reference {
     /// The next instant at which something ends or begins, after now.
     fn next(&self) -> Option<u64> {
         let ends = |state: &State| {
-            [state.possible, state.ready, state.done, state.transfer.map(|begun| begun + state.transfer_ns)]
+            let transferred = state.transfer.map(|begun| begun + state.transfer_ns);
+            let commanded = state.command.map(|begun| begun + state.command_ns);
+            [state.possible, state.ready, state.done, transferred, commanded]
         };
         let ends = self.states.iter().flat_map(ends).flatten();
         ends.chain(self.suspending.iter().copied()).filter(|&at| at > self.now).min()
@@ -436,8 +480,7 @@ impl Reference {
     }
 }
 
-const OF_ISSUE: Latencies =
-    Latencies { read_ns: 75_000, program_ns: 750_000, erase_ns: 3_800_000, transfer_ns: 24_900 };
+const OF_ISSUE: Latencies = Latencies::new(75_000, 750_000, 3_800_000, 24_900);
 
 fn drive(channels: u32, dies: u32, planes: u32) -> Geometry {
     Geometry::new(64 << 20, 8192, 16, (channels, dies, planes)).unwrap()
@@ -474,6 +517,30 @@ fn an_operation_that_waits_for_its_plane_leaves_the_channel_to_others() {
     let mut reserving = Reserving::new(drive(1, 2, 1), OF_ISSUE, None);
     let told = wanted.map(|(kind, block, at)| issue(&mut reserving, kind, block, Time(at)).0);
     assert_eq!(told, ends);
+}
+
+/// Two reads of two dies and an erase share a channel: each command waits for the one before it, the second transfer for the first,
+/// and the erase for its plane. A page to program has its own command and transfer.
+#[test]
+fn commands_and_transfers_take_their_times_on_the_channel() {
+    let command = CommandTimes { read_ns: 300, program_ns: 400, erase_ns: 200 };
+    let of_issue = Latencies { read_transfer_ns: 20_000, program_transfer_ns: 25_000, command, ..OF_ISSUE };
+    let wanted = [(Kind::Read(1), 0), (Kind::Read(1), 1), (Kind::Erase, 2), (Kind::Program, 1)];
+    let read = 300 + 75_000 + 20_000;
+    let ends = [read, read + 20_000, read + 200 + 3_800_000, read + 20_000 + 400 + 25_000 + 750_000];
+    let mut reserving = Reserving::new(drive(1, 2, 1), of_issue, None);
+    assert_eq!(wanted.map(|(kind, block)| issue(&mut reserving, kind, block, Time::ZERO).0), ends);
+    let mut scheduled = Scheduled::new(drive(1, 2, 1), of_issue, None);
+    for (number, (kind, block)) in (0..).zip(wanted) {
+        let at = scheduled.instant(Time::ZERO);
+        let moment = issue(&mut scheduled, kind, block, at);
+        scheduled.watch(number, moment);
+    }
+    let mut told: Vec<_> = std::iter::from_fn(|| scheduled.next_done(Time(u64::MAX))).collect();
+    told.sort_unstable();
+    // With queues the erase asks for the channel when its plane is free, and finds the other transfer.
+    let ends = [ends[0], ends[1], read + 20_000 + 200 + 3_800_000, ends[3] + 200];
+    assert_eq!(told.into_iter().map(|(_, at)| at.0).collect::<Vec<_>>(), ends);
 }
 
 /// The kind of page that operations on a block have: all kinds, if cells have several bits.
@@ -611,9 +678,10 @@ fn of_cells(random: &mut Random, latencies: Latencies) -> (Latencies, Option<Cel
     let reads = [0; 3].map(|_| some(20_000, 80_000)).join("+");
     let programs = [0; 2].map(|_| some(200_000, 1_000_000)).join("+");
     let (slc_read, slc_program) = (some(10_000, 20_000), some(100_000, 200_000));
-    let Latencies { erase_ns, transfer_ns, .. } = latencies;
+    let Latencies { erase_ns, read_transfer_ns, program_transfer_ns, command, .. } = latencies;
+    let commands = [command.read_ns, command.program_ns, command.erase_ns].map(|ns| format!("{ns}ns")).join("+");
     let term = format!(
-        "nand:pages-per-block=24,cells=tlc,program-passes=2,read={reads},program={programs},slc-read={slc_read},slc-program={slc_program},erase={erase_ns}ns,transfer={transfer_ns}ns"
+        "nand:pages-per-block=24,cells=tlc,program-passes=2,read={reads},program={programs},slc-read={slc_read},slc-program={slc_program},erase={erase_ns}ns,read-transfer={read_transfer_ns}ns,program-transfer={program_transfer_ns}ns,command={commands}"
     );
     let settings = NandSettings::read(&parse_term(&term).unwrap()).unwrap();
     (settings.latencies.unwrap(), settings.cells)
@@ -633,8 +701,14 @@ fn every_completion_is_that_of_the_reference() {
             read_ns: 20_000 + random.below(80_000),
             program_ns: 200_000 + random.below(1_000_000),
             erase_ns: 2_000_000 + random.below(3_000_000),
-            transfer_ns: 2_000 + random.below(30_000),
+            read_transfer_ns: 2_000 + random.below(30_000),
+            program_transfer_ns: 2_000 + random.below(30_000),
+            command: CommandTimes::default(),
         };
+        // Half of the drives have commands, some only for one kind of operation.
+        let mut some = || if random.below(3) > 0 { 100 + random.below(10_000) } else { 0 };
+        let command = CommandTimes { read_ns: some(), program_ns: some(), erase_ns: some() };
+        let latencies = if seed / 7 % 2 == 0 { Latencies { command, ..latencies } } else { latencies };
         let pace = match random.below(2) {
             0 => Ok([1, 4, 32, 128][random.below(4) as usize]),
             _ => Err([10_000, 100_000, 1_000_000][random.below(3) as usize]),

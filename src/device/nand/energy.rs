@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! energy = reads x read-power x read + programs x program-power x program + erases x erase-power x erase
-//!        + pages transferred x transfer-power x transfer + dies x idle-power x simulated time
+//!        + pages transferred x transfer-power x transfer + commands x transfer-power x command
+//!        + dies x idle-power x simulated time
 //! ```
 //!
 //! Times are those of each kind of page. The operations are counted by their kinds where pages have any, and follow from the
@@ -16,7 +17,7 @@
 
 use super::cells::{Cells, KindTimes, PageKind, WordLinePrograms};
 use super::geometry::Geometry;
-use super::timing::Latencies;
+use super::timing::{CommandTimes, Latencies};
 use crate::device::{EnergyAccount, OperationEnergy};
 use crate::expression::{ExpressionError, OptionKind, Settings, Values};
 
@@ -163,15 +164,25 @@ impl EnergySettings {
         let programmed: u64 =
             self.programs.iter().map(|&kind| self.pages_of(kind) * counts.programs[kind.index()]).sum();
         let units = u64::from(geometry.pages_per_program);
-        let transfer = of(self.transfer_mw, self.latencies.transfer_ns) / units as f64;
+        let of_channel = |ns: u64| of(self.transfer_mw, ns);
+        let read_transfer = of_channel(self.latencies.read_transfer_ns) / units as f64;
+        let program_transfer = of_channel(self.latencies.program_transfer_ns) / units as f64;
         let erase = of(self.erase_mw, self.latencies.erase_ns);
         let others = [
             operation("erase", "block".to_string(), erases, erase),
-            operation("transfer", "unit read".to_string(), counts.units_read, transfer),
-            operation("transfer", "unit programmed".to_string(), programmed * units, transfer),
+            operation("transfer", "unit read".to_string(), counts.units_read, read_transfer),
+            operation("transfer", "unit programmed".to_string(), programmed * units, program_transfer),
         ];
+        let CommandTimes { read_ns, program_ns, erase_ns } = self.latencies.command;
+        let commands = [
+            ("read", self.reads.iter().map(|kind| counts.reads[kind.index()]).sum(), read_ns),
+            ("page programmed", programmed, program_ns),
+            ("erase", erases, erase_ns),
+        ];
+        let commands = commands.into_iter().filter(|(.., ns)| *ns > 0);
+        let commands = commands.map(|(of, count, ns)| operation("command", of.to_string(), count, of_channel(ns)));
         EnergyAccount {
-            operations: reads.chain(programs).chain(others).collect(),
+            operations: reads.chain(programs).chain(others).chain(commands).collect(),
             idle_watts: self.idle_mw / 1e3 * f64::from(geometry.channels * geometry.dies),
         }
     }

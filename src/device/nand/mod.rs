@@ -40,7 +40,7 @@ pub use scheduled::{Moment, Scheduled};
 pub use settings::{KIND, NandSettings, PageBytes};
 pub use spare::Spare;
 pub use suspension::Suspension;
-pub use timing::{Latencies, Telling, Timing, Untimed};
+pub use timing::{CommandTimes, Latencies, Telling, Timing, Untimed};
 
 use super::EnergyAccount;
 use super::wait_log::Purpose;

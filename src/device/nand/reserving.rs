@@ -75,6 +75,11 @@ impl Reserving {
     }
 }
 
+/// The first instant from `begin` on at which a channel takes a command of so many nanoseconds.
+fn first_command(channel: &Calendar, begin: Time, command_ns: u64) -> Time {
+    if command_ns == 0 { begin } else { channel.first_free(begin, command_ns) }
+}
+
 fn serviced(mut waits: Waits, service_ns: u64) -> Waits {
     waits.service_ns += service_ns;
     waits
@@ -114,21 +119,25 @@ impl Timing for Reserving {
 
     fn read_kind(&mut self, block: EraseBlock, units: u32, kind: PageKind, purpose: Purpose, at: Time) -> Time {
         let read_ns = self.times[kind.index()].read_ns;
-        let transfer_ns = self.latencies.transfer_of(units, self.pages_per_program);
+        let transfer_ns = self.latencies.read_transfer_of(units, self.pages_per_program);
+        let command_ns = self.latencies.command.read_ns;
         let (plane, channel) = self.resources(block);
         let fits = |(begin, end): (Time, Time)| {
-            let transfer = channel.first_free(begin + read_ns, transfer_ns);
-            (transfer + transfer_ns <= end).then_some((begin, transfer))
+            let command = first_command(channel, begin, command_ns);
+            let transfer = channel.first_free(command + command_ns + read_ns, transfer_ns);
+            (transfer + transfer_ns <= end).then_some((begin, command, transfer))
         };
-        let (begin, transfer) = plane.gaps(at).find_map(fits).expect("the last gap has no end");
-        let done = transfer + transfer_ns;
+        let (begin, command, transfer) = plane.gaps(at).find_map(fits).expect("the last gap has no end");
+        let (commanded, done) = (command + command_ns, transfer + transfer_ns);
         if let Some(log) = &self.log {
             let mut waits = self.wait_for_plane(block, at, begin);
-            waits.add(self.wait_for_channel(block, begin + read_ns, transfer));
-            log.record(purpose, at, done, serviced(waits, read_ns + transfer_ns));
+            waits.add(self.wait_for_channel(block, begin, command));
+            waits.add(self.wait_for_channel(block, commanded + read_ns, transfer));
+            log.record(purpose, at, done, serviced(waits, command_ns + read_ns + transfer_ns));
         }
         let (plane, channel) = self.resources(block);
-        plane.take(begin, done, purpose);
+        plane.take(command, done, purpose);
+        channel.take(command, commanded, purpose);
         channel.take(transfer, done, purpose);
         done
     }
@@ -140,7 +149,7 @@ impl Timing for Reserving {
     /// Recorded as two: who waits for a place in a drive's buffer goes on from the end of the transfer.
     fn program_kind(&mut self, block: EraseBlock, kind: PageKind, purpose: Purpose, at: Time) -> Time {
         let PageTimes { program_ns, pages, .. } = self.times[kind.index()];
-        let transfer_ns = self.latencies.transfer_ns * u64::from(pages);
+        let transfer_ns = self.latencies.loading_ns() * u64::from(pages);
         let from = at.max(self.blocks[block.index()]);
         let (plane, channel) = self.resources(block);
         let fits = |(begin, end): (Time, Time)| {
@@ -165,15 +174,23 @@ impl Timing for Reserving {
     }
 
     fn erase(&mut self, block: EraseBlock, at: Time) -> Time {
-        let erase_ns = self.latencies.erase_ns;
+        let (erase_ns, command_ns) = (self.latencies.erase_ns, self.latencies.command.erase_ns);
         let from = at.max(self.blocks[block.index()]);
-        let begin = self.resources(block).0.first_free(from, erase_ns);
-        let done = begin + erase_ns;
+        let (plane, channel) = self.resources(block);
+        let fits = |(begin, end): (Time, Time)| {
+            let command = first_command(channel, begin, command_ns);
+            (command + command_ns + erase_ns <= end).then_some((begin, command))
+        };
+        let (begin, command) = plane.gaps(from).find_map(fits).expect("the last gap has no end");
+        let (commanded, done) = (command + command_ns, command + command_ns + erase_ns);
         if let Some(log) = &self.log {
-            let waits = self.wait_for_plane(block, at, begin);
-            log.record(Purpose::Erase, at, done, serviced(waits, erase_ns));
+            let mut waits = self.wait_for_plane(block, at, begin);
+            waits.add(self.wait_for_channel(block, begin, command));
+            log.record(Purpose::Erase, at, done, serviced(waits, command_ns + erase_ns));
         }
-        self.resources(block).0.take(begin, done, Purpose::Erase);
+        let (plane, channel) = self.resources(block);
+        plane.take(command, done, Purpose::Erase);
+        channel.take(command, commanded, Purpose::Erase);
         self.blocks[block.index()] = done;
         done
     }

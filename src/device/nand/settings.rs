@@ -9,6 +9,7 @@ use super::errors::{
 };
 use super::preset::Preset;
 use super::suspension::{SUSPEND, SUSPEND_READS, SUSPEND_TIME, Suspension};
+use super::timing::CommandTimes;
 use super::{Geometry, Latencies};
 use crate::expression::{Choice, ExpressionError, Kind, OptionKind, Settings, Term, Values, words};
 use crate::units::format_size;
@@ -80,6 +81,24 @@ pub static KIND: Kind = Kind {
             values: Values::Duration(0, 1_000_000_000),
             default: "10us",
             about: "the time to transfer a page over the channel",
+        },
+        OptionKind {
+            name: "read-transfer",
+            values: Values::Duration(0, 1_000_000_000),
+            default: "",
+            about: "the same for a page that was read (not set: that of transfer)",
+        },
+        OptionKind {
+            name: "program-transfer",
+            values: Values::Duration(0, 1_000_000_000),
+            default: "",
+            about: "the same for a page to program (not set: that of transfer)",
+        },
+        OptionKind {
+            name: "command",
+            values: Values::Durations(0, 1_000_000_000, 3),
+            default: "",
+            about: "the time of an operation's command and address on the channel: one, or those of a read, of a page to program and of an erase, joined by + (not set: none)",
         },
         CELLS,
         PROGRAM_PASSES,
@@ -210,11 +229,14 @@ impl NandSettings {
         )
         .map_err(|help| Self::does_not_fit(&settings, help))?;
         let geometry = Cells::shape(cells.as_ref(), geometry);
+        let command = command_times(&settings)?;
         let latencies = settings.switch("timing").then(|| Latencies {
             read_ns: settings.durations_ns("read")[0],
             program_ns: settings.durations_ns("program")[0],
             erase_ns: settings.duration_ns("erase"),
-            transfer_ns: settings.duration_ns("transfer"),
+            read_transfer_ns: transfer_ns(&settings, "read-transfer"),
+            program_transfer_ns: transfer_ns(&settings, "program-transfer"),
+            command,
         });
         let meaningless = [
             Suspension::meaningless(&settings),
@@ -269,5 +291,26 @@ impl NandSettings {
 
     fn does_not_fit(settings: &Settings, help: String) -> ExpressionError {
         settings.error("size", format!("a drive of {} cannot have this shape", settings.text("size")), help)
+    }
+}
+
+/// The time of a transfer one way: its own, or that of both.
+fn transfer_ns(settings: &Settings, name: &str) -> u64 {
+    settings.duration_ns(if settings.is_set(name) { name } else { "transfer" })
+}
+
+/// The times of commands. Fails for two: it is not clear of which operations they are.
+fn command_times(settings: &Settings) -> Result<CommandTimes, ExpressionError> {
+    if !settings.is_set("command") {
+        return Ok(CommandTimes::default());
+    }
+    match settings.durations_ns("command")[..] {
+        [ns] => Ok(CommandTimes { read_ns: ns, program_ns: ns, erase_ns: ns }),
+        [read_ns, program_ns, erase_ns] => Ok(CommandTimes { read_ns, program_ns, erase_ns }),
+        ref times => {
+            let message = format!("{} times, and operations of three kinds", times.len());
+            let help = "write one for all, or those of a read, a program and an erase joined by +".to_string();
+            Err(settings.error("command", message, help))
+        }
     }
 }

@@ -1,12 +1,14 @@
 //! The seam of the timing model of flash.
 //!
-//! A plane does one operation at a time, and a channel one transfer:
+//! A plane does one operation at a time, and a channel one transfer or command:
 //!
 //! ```text
-//! read      |-- plane: read --|-- plane and channel: transfer --|
-//! program   |-- plane and channel: transfer --|-- plane: program --|
-//! erase     |-- plane: erase --|
+//! read      |-- plane and channel: command --|-- plane: read --|-- plane and channel: transfer --|
+//! program   |-- plane and channel: command, transfer --|-- plane: program --|
+//! erase     |-- plane and channel: command --|-- plane: erase --|
 //! ```
+//!
+//! Commands take no time unless [`Latencies::command`] says so.
 //!
 //! The times of reads and programs are those of the kind of the page ([`PageKind`]); a word line is transferred page by page
 //! and then programmed.
@@ -180,19 +182,53 @@ pub struct Latencies {
     pub program_ns: u64,
     /// A block erase.
     pub erase_ns: u64,
-    /// A page transfer over the channel.
-    pub transfer_ns: u64,
+    /// The transfer of a page that was read over the channel.
+    pub read_transfer_ns: u64,
+    /// The transfer of a page to program.
+    pub program_transfer_ns: u64,
+    /// The command of an operation on the channel, before all else of it.
+    pub command: CommandTimes,
+}
+
+/// The times of commands and addresses on the channel, by operation, in nanoseconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CommandTimes {
+    /// Before a page is read from the array.
+    pub read_ns: u64,
+    /// Before each page that is transferred to be programmed.
+    pub program_ns: u64,
+    /// Before an erase; before each block that a command for several planes erases.
+    pub erase_ns: u64,
+}
+
+impl CommandTimes {
+    /// True if a read or an erase needs its channel before it begins.
+    pub(super) fn need_channel(&self) -> bool {
+        self.read_ns > 0 || self.erase_ns > 0
+    }
 }
 
 impl Latencies {
+    /// Transfers take equally long both ways, and commands no time. All in nanoseconds.
+    pub const fn new(read_ns: u64, program_ns: u64, erase_ns: u64, transfer_ns: u64) -> Latencies {
+        let command = CommandTimes { read_ns: 0, program_ns: 0, erase_ns: 0 };
+        let (read_transfer_ns, program_transfer_ns) = (transfer_ns, transfer_ns);
+        Latencies { read_ns, program_ns, erase_ns, read_transfer_ns, program_transfer_ns, command }
+    }
+
     /// The times of all kinds of pages, if pages are alike.
     pub(super) fn of_kinds(&self) -> KindTimes {
         [PageTimes { read_ns: self.read_ns, program_ns: self.program_ns, pages: 1 }; PageKind::COUNT]
     }
 
-    /// The transfer of so many of the units of a page of flash, rounded up.
-    pub fn transfer_of(&self, units: u32, pages_per_program: u32) -> u64 {
-        (self.transfer_ns * u64::from(units)).div_ceil(u64::from(pages_per_program))
+    /// The transfer of so many of the units of a page of flash that was read, rounded up.
+    pub fn read_transfer_of(&self, units: u32, pages_per_program: u32) -> u64 {
+        (self.read_transfer_ns * u64::from(units)).div_ceil(u64::from(pages_per_program))
+    }
+
+    /// The channel's time for a page to program: its command and its transfer.
+    pub(super) fn loading_ns(&self) -> u64 {
+        self.command.program_ns + self.program_transfer_ns
     }
 }
 

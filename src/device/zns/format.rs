@@ -158,7 +158,7 @@ pub(super) fn encode_header(shape: &ZnsShape) -> Block {
         read_ns: shape.latencies.read_ns.into(),
         program_ns: shape.latencies.program_ns.into(),
         erase_ns: shape.latencies.erase_ns.into(),
-        transfer_ns: shape.latencies.transfer_ns.into(),
+        transfer_ns: shape.latencies.read_transfer_ns.into(),
         data_offset: Layout::of(shape.zones).data().into(),
         rest: [0; BLOCK - HEADER_FIELDS - 4],
         crc: 0.into(),
@@ -197,12 +197,12 @@ pub(super) fn decode_header(block: Block) -> Result<ZnsShape, Damage> {
         dies: header.dies.get(),
         planes: header.planes.get(),
         endurance: header.endurance.get(),
-        latencies: Latencies {
-            read_ns: header.read_ns.get(),
-            program_ns: header.program_ns.get(),
-            erase_ns: header.erase_ns.get(),
-            transfer_ns: header.transfer_ns.get(),
-        },
+        latencies: Latencies::new(
+            header.read_ns.get(),
+            header.program_ns.get(),
+            header.erase_ns.get(),
+            header.transfer_ns.get(),
+        ),
     };
     if let Some(flaw) = shape.flaw() {
         return Err(Damage::new(format!("the header's {}", flaw.option), flaw.found, flaw.expected));
@@ -211,7 +211,7 @@ pub(super) fn decode_header(block: Block) -> Result<ZnsShape, Damage> {
         ("read", shape.latencies.read_ns),
         ("program", shape.latencies.program_ns),
         ("erase", shape.latencies.erase_ns),
-        ("transfer", shape.latencies.transfer_ns),
+        ("transfer", shape.latencies.read_transfer_ns),
     ];
     for (option, nanoseconds) in latencies {
         if nanoseconds > super::settings::MOST_NS {

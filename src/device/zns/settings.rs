@@ -242,11 +242,9 @@ impl ZnsSettings {
             dies: count("dies"),
             planes: count("planes"),
             endurance: count("endurance"),
-            latencies: Latencies {
-                read_ns: settings.duration_ns("read"),
-                program_ns: settings.duration_ns("program"),
-                erase_ns: settings.duration_ns("erase"),
-                transfer_ns: settings.duration_ns("transfer"),
+            latencies: {
+                let [read, program, erase, transfer] = TIMES.map(|name| settings.duration_ns(name));
+                Latencies::new(read, program, erase, transfer)
             },
         };
         match shape.flaw() {
@@ -269,16 +267,13 @@ impl ZnsSettings {
             }
         }
         let is_asked_for = |option: &str| settings.is_given(option) || settings.is_set("preset");
-        let latencies = &mut shape.latencies;
-        let times = [
-            (&mut latencies.read_ns, TIMES[0]),
-            (&mut latencies.program_ns, TIMES[1]),
-            (&mut latencies.erase_ns, TIMES[2]),
-            (&mut latencies.transfer_ns, TIMES[3]),
-        ];
-        for (kept, option) in times.into_iter().filter(|(_, option)| is_asked_for(option)) {
+        let Latencies { read_ns, program_ns, erase_ns, read_transfer_ns: transfer_ns, .. } = shape.latencies;
+        let mut times = [read_ns, program_ns, erase_ns, transfer_ns];
+        for (kept, option) in times.iter_mut().zip(TIMES).filter(|(_, option)| is_asked_for(option)) {
             *kept = settings.duration_ns(option);
         }
+        let [read, program, erase, transfer] = times;
+        shape.latencies = Latencies::new(read, program, erase, transfer);
         Ok(shape)
     }
 }

@@ -6,8 +6,8 @@ use crate::failure::Failure;
 use flashpath::run::Path;
 use std::collections::BTreeMap;
 
-/// Nanoseconds of the commands of a read and of a program on the channel, on the mean of both.
-const COMMANDS_NS: u64 = 325;
+/// The commands of a read, a program and an erase on the channel: MQSim's times of NV-DDR2, which no parameter changes.
+const COMMANDS: &str = "290ns+361ns+220ns";
 
 /// The free blocks that MQSim keeps in a plane at least: below them it collects, whatever the threshold says.
 const LEAST_FREE: u64 = 15;
@@ -211,7 +211,7 @@ impl Flash {
         let width = parameters.count("Flash_Channel_Width")?;
         let rate = parameters.count("Channel_Transfer_Rate")?;
         // Two transfers of the width a cycle, whose time MQSim rounds down to nanoseconds.
-        let transfer = page_bytes / width / 2 * 2 * (1000 / rate.max(1)) + COMMANDS_NS;
+        let transfer = page_bytes / width / 2 * 2 * (1000 / rate.max(1));
         let suspend = parameters.word(
             "CMD_Suspension_Support",
             &[
@@ -235,7 +235,7 @@ impl Flash {
         let size = planes * blocks * pages * page_bytes;
         let term = format!(
             "nand:{cells}size={size},page={},pages-per-block={pages},channels={channels},dies={dies},planes={planes_of_die},\
-             read={},program={},erase={erase}ns,transfer={transfer}ns,endurance={endurance}",
+             read={},program={},erase={erase}ns,transfer={transfer}ns,command={COMMANDS},endurance={endurance}",
             flashpath::units::format_size(page_bytes),
             joined(&reads),
             joined(&programs),
@@ -382,7 +382,7 @@ mod tests {
             path,
             "cache:size=268435456,access=20480ns/page:export=87.3%,victim=greedy,reserve=128,ahead=0,place=cdp/\
              nand:size=4294967296,page=8K,pages-per-block=256,channels=4,dies=2,planes=1,read=75000ns,program=750000ns,\
-             erase=3800000ns,transfer=24901ns,endurance=10000"
+             erase=3800000ns,transfer=24576ns,command=290ns+361ns+220ns,endurance=10000"
         );
         let orders = [("CPWD", ",place=cpd/"), ("pwdc", ",place=pdc/"), ("DWPC", ",place=dpc/")];
         for (scheme, place) in orders {

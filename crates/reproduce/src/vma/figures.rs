@@ -267,7 +267,8 @@ fn collection_seconds(result: &RunResult, timed: &DriveSettings) -> f64 {
     let programs = result.flash.programmed_pages as f64 - host_pages;
     // The traces have no reads: all reads are for copies, merges or mapping.
     let reads = result.flash.read_pages as f64;
-    let (read, program) = (latencies.read_ns + latencies.transfer_ns, latencies.program_ns + latencies.transfer_ns);
+    let read = latencies.read_ns + latencies.read_transfer_ns;
+    let program = latencies.program_ns + latencies.program_transfer_ns;
     let ns =
         programs * program as f64 + reads * read as f64 + result.flash.erased_blocks as f64 * latencies.erase_ns as f64;
     ns / 1e9

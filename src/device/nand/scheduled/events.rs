@@ -2,7 +2,7 @@
 //!
 //! Stages of one kind mostly take equally long, so that they end in the order in which they begin: an event goes to the end
 //! of the queue of its kind, and the next event is the first of one of the queues. Reads of one unit or several differ in
-//! their transfers, and pages of a word line in their reads and programs.
+//! their transfers, pages of a word line in their reads and programs, and erases in the commands for several planes.
 
 use super::ring::Ring;
 use crate::time::Time;
@@ -70,7 +70,6 @@ impl Events {
     /// An event that comes before others of its kind.
     #[cold]
     fn insert(&mut self, after: After, at: Time, event: Event) {
-        assert!(after != After::Erase, "erases end in the order of begins");
         let queue = &mut self.queues[after as usize];
         let later = queue.iter().rev().take_while(|(other, _)| *other > at).count();
         queue.insert(queue.len() - later, (at, event));

@@ -11,6 +11,7 @@
 //! | file | role |
 //! |---|---|
 //! | `mod.rs` | the model: planes and channels |
+//! | `channels` | who a channel goes to, and commands on it |
 //! | `commands` | commands for several planes of a die |
 //! | `events` | what happens next |
 //! | `graph` | the operations that are under way, and who waits for them |
@@ -19,6 +20,7 @@
 //! | `ring` | a queue whose push is inlined |
 //! | `waits` | records what operations waited for |
 
+mod channels;
 mod commands;
 mod events;
 mod graph;
@@ -49,6 +51,8 @@ use waits::RecordedWaits;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     Idle,
+    /// Its operation waits for the channel for its command.
+    Asking,
     /// It reads from the array, and needs the channel afterwards.
     Reading,
     /// It waits for the channel.
@@ -115,6 +119,10 @@ impl Channel {
 pub struct Scheduled {
     geometry: Geometry,
     latencies: Latencies,
+    /// The channel's time for a page to program.
+    loading_ns: u64,
+    /// True if a read or an erase needs its channel before it begins.
+    have_commands: bool,
     /// The times of reads and programs, by kind of page.
     times: KindTimes,
     /// The units of a page of flash.
@@ -123,7 +131,8 @@ pub struct Scheduled {
     /// The planes or, if these do not work independently, the dies.
     planes: Vec<Plane>,
     channels: Vec<Channel>,
-    /// True if each plane has its channel for itself: it never waits for it, so that a read is one event.
+    /// True if each plane has its channel for itself, and needs it for no commands: it never waits for it, so that a read is one
+    /// event.
     have_own_channels: bool,
     graph: Graph,
     /// The last program or erase of each block, until it can begin.
@@ -152,6 +161,8 @@ impl Scheduled {
         Scheduled {
             geometry,
             latencies,
+            loading_ns: latencies.loading_ns(),
+            have_commands: latencies.command.need_channel(),
             times: latencies.of_kinds(),
             units: geometry.pages_per_program as u8,
             planes: Plane::all(&geometry, geometry.units()),
@@ -159,7 +170,7 @@ impl Scheduled {
                 Channel { until: Time::ZERO, is_awaited: false, queue: Ring::new() };
                 geometry.channels as usize
             ],
-            have_own_channels: geometry.units() == geometry.channels,
+            have_own_channels: geometry.units() == geometry.channels && !latencies.command.need_channel(),
             graph: Graph::default(),
             last_of_block: vec![NONE; places.blocks()],
             places,
@@ -184,7 +195,7 @@ impl Scheduled {
         let needs_same_block = commands.planes == PlaneCommands::SameBlock;
         Scheduled {
             planes: Plane::all(&self.geometry, lanes),
-            have_own_channels: lanes == self.geometry.channels,
+            have_own_channels: lanes == self.geometry.channels && !self.have_commands,
             commands: joins.then(|| Box::new(Commands::new(&self.geometry, places.blocks(), needs_same_block))),
             joined: vec![Vec::new(); if joins { lanes as usize } else { 0 }],
             registers: commands.cache_program.then(|| (0..lanes).map(|_| Register::new()).collect()),
@@ -284,7 +295,7 @@ impl Scheduled {
             Stage::Suspending => {
                 self.with_first(|timing, first| timing.end_suspending(first, number));
             }
-            Stage::Idle | Stage::Ready => unreachable!("plane {number} expects no event while {:?}", plane.stage),
+            Stage::Idle | Stage::Asking | Stage::Ready => unreachable!("plane {number} expects no event while {:?}", plane.stage),
         }
     }
 
@@ -309,74 +320,11 @@ impl Scheduled {
         commands.join(*current, queue, &self.graph, None, &mut self.joined[number as usize]);
     }
 
-    /// The transfer of a channel has ended.
-    fn free(&mut self, number: u32) {
-        let channel = &mut self.channels[number as usize];
-        channel.is_awaited = false;
-        if !channel.queue.is_empty() {
-            self.idle_channels.push(number);
-        }
-    }
-
     /// A copy needs the plane of its program from now on.
     fn end_read_of_copy(&mut self, node: u32) {
         let plane = self.places.of(self.graph.node(node).block).plane;
         if self.graph.become_program(node, plane, self.now) {
             self.enter(node);
-        }
-    }
-
-    /// A plane's operation needs the channel from now on. Planes that need it since the same instant keep the order of
-    /// issue.
-    #[inline(always)]
-    fn ask_for_channel(&mut self, number: u32) {
-        let channel = self.planes[number as usize].channel;
-        // Whoever else asks at this instant may have been issued before it.
-        if self.have_own_channels
-            || self.idle_planes.is_empty()
-                && self.channels[channel as usize].is_free(self.now)
-                && !self.events.comes_at(self.now)
-        {
-            self.transfer((number, channel), self.now);
-        } else {
-            self.wait_for_channel(number);
-        }
-    }
-
-    /// A plane waits for its channel.
-    #[inline(never)]
-    fn wait_for_channel(&mut self, number: u32) {
-        let plane = &mut self.planes[number as usize];
-        plane.stage = Stage::Ready;
-        let node = plane.current;
-        self.queue_for_channel(number, node);
-    }
-
-    /// An operation of a plane waits for the channel.
-    #[inline(always)]
-    fn queue_for_channel(&mut self, number: u32, node: u32) {
-        let channel = self.planes[number as usize].channel;
-        let issued = self.graph.node(node).number;
-        let Channel { until, is_awaited, queue } = &mut self.channels[channel as usize];
-        let (planes, registers, graph, now) = (&self.planes, &self.registers, &self.graph, self.now);
-        match queue.back() {
-            Some((since, _)) if since == now => {
-                let asking = |plane: u32| match registers {
-                    Some(registers) if registers[plane as usize].waits() => registers[plane as usize].node,
-                    _ => planes[plane as usize].current,
-                };
-                let is_later =
-                    |&(since, other): &(Time, u32)| since == now && graph.node(asking(other)).number > issued;
-                let later = queue.iter().rev().take_while(is_later).count();
-                queue.insert(queue.len() - later, (now, number));
-            }
-            _ => queue.push_back((now, number)),
-        }
-        if *until <= now {
-            self.idle_channels.push(channel);
-        } else if !std::mem::replace(is_awaited, true) {
-            let until = *until;
-            self.expect(After::Wait, until, Event::Channel(channel));
         }
     }
 
@@ -511,13 +459,16 @@ impl Scheduled {
             Kind::Read | Kind::Copy => {
                 let read = self.now + self.times[self.graph.node(node).page_kind().index()].read_ns;
                 if self.have_own_channels {
-                    self.transfer_at((number, self.planes[number as usize].channel), (read, read));
+                    self.transfer_read((number, self.planes[number as usize].channel), (read, read));
+                } else if self.have_commands {
+                    self.ask_for_command(number);
                 } else {
                     self.planes[number as usize].stage = Stage::Reading;
                     self.expect(After::Read, read, Event::Plane(number));
                 }
             }
             Kind::Program => self.ask_for_channel(number),
+            Kind::Erase if self.have_commands => self.ask_for_command(number),
             Kind::Erase => {
                 if self.commands.is_some() {
                     self.join_command(number);
@@ -528,86 +479,6 @@ impl Scheduled {
                 self.expect(After::Erase, until, Event::Plane(number));
             }
             Kind::Sum => unreachable!("a sum needs no plane"),
-        }
-    }
-
-    /// The time of an operation's transfer.
-    #[inline]
-    fn transfer_ns(&self, node: u32) -> u64 {
-        let node = self.graph.node(node);
-        if node.shape() == self.units {
-            return self.latencies.transfer_ns;
-        }
-        let page_ns = self.latencies.transfer_of(node.units().into(), self.units.into());
-        match node.kind {
-            Kind::Program => page_ns * u64::from(self.times[node.page_kind().index()].pages),
-            _ => page_ns,
-        }
-    }
-
-    /// The time of a program after its transfer.
-    #[inline]
-    fn program_ns(&self, node: u32) -> u64 {
-        self.times[self.graph.node(node).page_kind().index()].program_ns
-    }
-
-    /// A channel that is free goes to the plane that is ready first.
-    fn serve(&mut self, number: u32) {
-        let channel = &mut self.channels[number as usize];
-        if channel.until <= self.now
-            && let Some((since, plane)) = channel.queue.pop_front()
-            && (self.registers.is_none() || !self.load((plane, number), since))
-        {
-            self.transfer((plane, number), since);
-        }
-    }
-
-    /// A plane that needs its channel since that instant has it from now on.
-    #[inline(always)]
-    fn transfer(&mut self, (plane, number): (u32, u32), since: Time) {
-        self.transfer_at((plane, number), (since, self.now));
-    }
-
-    /// The same from the second instant on, now or later.
-    #[inline(always)]
-    fn transfer_at(&mut self, (plane, number): (u32, u32), (since, begin): (Time, Time)) {
-        let node = self.planes[plane as usize].current;
-        let is_program = self.graph.node(node).kind == Kind::Program;
-        let mut transfer_ns = self.transfer_ns(node);
-        if self.commands.is_some() && is_program {
-            self.join_command(plane);
-            transfer_ns *= 1 + self.joined[plane as usize].len() as u64;
-        }
-        let until = begin + transfer_ns;
-        debug_assert!(self.channels[number as usize].until <= begin, "channel {number} has one transfer at a time");
-        self.planes[plane as usize].stage = Stage::Ending;
-        if let Some(waits) = &mut self.waits {
-            waits.transfer((plane, number), self.graph.node(node), (since, begin, until));
-        }
-        if is_program {
-            let done = until + self.program_ns(node);
-            self.planes[plane as usize].until = done;
-            self.expect(After::Program, done, Event::Plane(plane));
-            self.hold_channel(number, until);
-            if self.registers.is_some() {
-                self.expect(After::Wait, until, Event::Register(plane));
-            }
-        } else {
-            // The end of a read is that of its transfer.
-            let channel = &mut self.channels[number as usize];
-            (channel.until, channel.is_awaited) = (until, true);
-            self.expect(After::Transfer, until, Event::Plane(plane));
-        }
-    }
-
-    /// A channel transfers until then. Nobody is told of the end unless a plane waits for it.
-    #[inline(always)]
-    fn hold_channel(&mut self, number: u32, until: Time) {
-        let channel = &mut self.channels[number as usize];
-        channel.until = until;
-        channel.is_awaited = !channel.queue.is_empty();
-        if channel.is_awaited {
-            self.expect(After::Wait, until, Event::Channel(number));
         }
     }
 

@@ -5,9 +5,10 @@
 //! ```
 //!
 //! - A read of a request is in a queue of its own. An idle plane takes from it first.
-//! - A program that waits for its channel has not begun: it goes back to the head of its queue, and costs nothing.
-//! - A program or an erase that is under way is suspended, unless its rest is no longer than a suspension takes. A page is
-//!   transferred to its end before.
+//! - An operation that waits for its channel for its command, or for the page that it programs, has not begun: it goes back to
+//!   the head of its queue, and costs nothing.
+//! - A program or an erase that is under way is suspended, unless its rest is no longer than a suspension takes. A page or
+//!   a command is transferred to its end before.
 //! - An operation lets so many reads go first, while it is the next of its plane and while it is suspended; from then on reads
 //!   wait for its end. So none starves.
 
@@ -88,17 +89,21 @@ impl Scheduled {
         if of_plane.queue.is_empty() || of_plane.passed >= rules.most_reads {
             return false;
         }
-        let kind = match plane.stage {
-            Stage::Ready | Stage::Ending => self.graph.node(plane.current).kind,
+        let operation = match plane.stage {
+            Stage::Asking | Stage::Ready | Stage::Ending => self.graph.node(plane.current),
             Stage::Idle | Stage::Reading | Stage::Suspending => return false,
         };
+        let kind = operation.kind;
+        let has_not_begun = match plane.stage {
+            Stage::Asking => !operation.is_read_of_request(),
+            Stage::Ready => kind == Kind::Program,
+            _ => false,
+        };
         match (plane.stage, kind) {
-            (Stage::Ready, Kind::Program) => {
-                let queue = &mut self.channels[plane.channel as usize].queue;
-                let place = queue.iter().position(|(_, waits)| waits == number);
-                queue.remove(place.expect("a plane that is ready waits for its channel"));
+            _ if has_not_begun => {
                 plane.stage = Stage::Idle;
                 plane.queue.push_front(std::mem::replace(&mut plane.current, NONE));
+                self.leave_channel(number);
                 true
             }
             (Stage::Ending, Kind::Program) if rules.programs => self.suspend(first, number),
@@ -116,7 +121,7 @@ impl Scheduled {
         let (after, begin) = match self.graph.node(plane.current).kind {
             _ if of_plane.is_resumed => (After::Wait, self.now),
             Kind::Program => (After::Program, self.now.max(Time(plane.until.0 - program_ns))),
-            _ => (After::Erase, self.now),
+            _ => (After::Erase, self.now.max(Time(plane.until.0 - self.latencies.erase_ns))),
         };
         let left_ns = plane.until.since_ns(begin);
         if left_ns <= rules.time_ns {

@@ -84,7 +84,7 @@ impl Scheduled {
                 let queue = &mut self.planes[number as usize].queue;
                 commands.join(register.node, queue, &self.graph, Some(&blocks), &mut register.joined);
             }
-            let until = self.now + self.transfer_ns(register.node) * (1 + register.joined.len() as u64);
+            let until = self.now + self.loading_ns(register.node) * (1 + register.joined.len() as u64);
             register.until = Some(until);
             if let Some(waits) = &mut self.waits {
                 waits.transfer_load((number, channel), self.graph.node(register.node), (since, self.now, until));

@@ -36,7 +36,7 @@ struct UnderWay {
     is_loaded: bool,
     /// The end of its transfer.
     loaded: Time,
-    /// The time of its transfer.
+    /// The time of its transfer, and of a command before.
     transfer_ns: u64,
 }
 
@@ -72,14 +72,16 @@ impl RecordedWaits {
         self.current[plane as usize] = UnderWay { waits, began: now, granted: now, ..UnderWay::default() };
     }
 
-    /// A plane that needs its channel since the first instant gets it at the second, until the third.
+    /// A plane that needs its channel since the first instant, for a transfer or for a command, gets it at the second, until the
+    /// third.
     #[inline(never)]
     pub fn transfer(&mut self, (plane, channel): (u32, u32), node: &Node, (since, now, until): (Time, Time, Time)) {
         let current = &mut self.current[plane as usize];
         (current.granted, current.channel) = (now, channel);
         let channel = &mut self.channels[channel as usize];
         current.waits.add(channel.wait(since, now, |waits| &mut waits.channel_ns));
-        (current.loaded, current.transfer_ns) = (until, until.since_ns(now));
+        current.loaded = until;
+        current.transfer_ns += until.since_ns(now);
         channel.hold(until, node.purpose, self.log.oldest());
     }
 
@@ -138,7 +140,7 @@ impl RecordedWaits {
                 record((loaded, now), Waits { service_ns: times.program_ns, die_ns: suspended_ns, ..Waits::default() });
             }
             Kind::Erase => {
-                let mut waits = serviced(erase_ns);
+                let mut waits = serviced(erase_ns + transfer_ns);
                 waits.die_ns += now.since_ns(node.asked) - waits.total_ns();
                 record((node.asked, now), waits);
             }
@@ -160,7 +162,7 @@ impl RecordedWaits {
         let of_plane = |from, until| self.planes[plane as usize].wait(from, until, |waits| &mut waits.die_ns);
         let mut waits = of_plane(node.asked, began);
         if node.kind == Kind::Erase {
-            waits.service_ns += self.latencies.erase_ns;
+            waits.service_ns += self.latencies.erase_ns + transfer_ns;
             waits.die_ns += now.since_ns(node.asked) - waits.total_ns();
             return self.log.record_of(node.asker, node.purpose, (node.asked, now), waits);
         }
