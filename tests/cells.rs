@@ -6,7 +6,7 @@ use flashpath::device::wait_log::Purpose;
 use flashpath::expression::parse_term;
 use flashpath::label::{Cause, Content, Label};
 use flashpath::report::RunResult;
-use flashpath::run::{Options, Path, Replay, prepare};
+use flashpath::run::{Fill, Options, Path, Replay, prepare};
 use flashpath::time::Time;
 use flashpath::translation::page_level::PageSettings;
 use flashpath::translation::{Buffered, FlashLayer, PageWrite, Translation};
@@ -130,7 +130,7 @@ fn both_models_of_the_clock_have_the_times_of_each_kind_of_page() {
 #[test]
 fn cells_alone_change_no_count_and_hardly_a_time() {
     let plain = "nand:size=64M,pages-per-block=96,channels=2,dies=2";
-    let options = Options { fill: true, replay: Replay::Closed { depth: 16 }, ..Options::default() };
+    let options = Options { fill: Fill::ALL, replay: Replay::Closed { depth: 16 }, ..Options::default() };
     for layer in ["page:op=20%", "dftl:op=20%,table=2000", "page:op=20%,buffer=1M"] {
         let run = |flash: &str| result("uniform:writes=2x,reads=20%", &format!("{layer}/{flash}"), &options);
         let (without, with) = (run(plain), run(&format!("{plain},cells=tlc")));
@@ -290,7 +290,7 @@ fn the_ledger_and_the_wear_tell_folds_and_both_modes() {
 /// amplification is that without a cache.
 #[test]
 fn a_dynamic_cache_gives_way_on_a_full_drive() {
-    let options = Options { fill: true, ..Options::default() };
+    let options = Options { fill: Fill::ALL, ..Options::default() };
     let flash = "nand:size=384M,pages-per-block=96,cells=tlc,timing=off";
     let run = |cache: &str| result("uniform:writes=4x", &format!("page:op=20%{cache}/{flash}"), &options);
     let (without, with) = (run(""), run(",slc-cache=dynamic,slc-share=30%"));

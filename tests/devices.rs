@@ -6,7 +6,7 @@ use flashpath::expression::parse_term;
 use flashpath::label::{Cause, Content, Label, Provenance};
 use flashpath::random::Random;
 use flashpath::report::RunResult;
-use flashpath::run::{Options, Path, Payload, Prepared, Replay, open_device, prepare};
+use flashpath::run::{Fill, Options, Path, Payload, Prepared, Replay, open_device, prepare};
 use flashpath::time::Time;
 use flashpath::workload::generator::generator;
 
@@ -96,7 +96,7 @@ fn without_reclaim_time_changes_no_count() {
 fn a_drive_counts_the_same_as_a_device_and_directly() {
     for text in DRIVES {
         let path = Path::read(text).unwrap();
-        let options = Options { fill: true, ..Options::default() };
+        let options = Options { fill: Fill::ALL, ..Options::default() };
         let work = "hotcold:r=0.2,f=0.8,writes=2x,reads=10%";
         let inside = run_on(text, work, &options);
         let device = open_device(&path, Payload::Stamps, options.seed).unwrap();
@@ -168,13 +168,13 @@ fn a_conventional_device_with_a_translation_layer_of_its_own_exports_its_size_an
             assert_eq!(open_device(&path, Payload::Stamps, 1).unwrap().blocks(), (96 << 20) / 4096);
         }
     }
-    let options = Options { verify: true, fill: true, ..Options::default() };
+    let options = Options { verify: true, fill: Fill::ALL, ..Options::default() };
     let result = run_on("conv:size=96M,ftl=page,timing=off", "uniform:writes=3x", &options);
     assert!(result.write_amplification.total.unwrap() > 1.5, "{:?}", result.write_amplification);
     assert!(blocks(&result, "conv", "garbage-collection") > 0.0);
     assert!(result.flash.erased_blocks > 0 && result.wear.erase_count_max > 0);
     let path = ZONED.replace("conv:size=32M,", "conv:size=32M,ftl=page,");
-    let result = run_on(&path, WORK, &Options { fill: false, ..options });
+    let result = run_on(&path, WORK, &Options { fill: Fill::NONE, ..options });
     assert_eq!(result.media, ["conv", "zns"]);
     for (text, pointed) in
         [("conv:preset=tlc", "tlc"), ("conv:ftl=page,read=1us", "1us"), ("conv:ftl=page,image=x", "x")]

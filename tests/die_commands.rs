@@ -3,7 +3,7 @@
 
 use flashpath::expression::parse_term;
 use flashpath::report::RunResult;
-use flashpath::run::{Options, Path, Payload, Replay, open_device, prepare};
+use flashpath::run::{Fill, Options, Path, Payload, Replay, open_device, prepare};
 use flashpath::workload::generator::generator;
 
 const TIMES: &str = "read=50us,erase=3ms,transfer=20us";
@@ -63,7 +63,7 @@ fn each_command_has_the_bandwidth_of_its_closed_form() {
 fn the_place_of_blocks_decides_how_many_programs_join() {
     let shares = |layer: &str, commands: &str| {
         let path = format!("{layer}/nand:size=64M,pages-per-block=64,planes=4,{TIMES},plane-commands={commands}");
-        let options = Options { fill: true, replay: Replay::Closed { depth: 64 }, ..Options::default() };
+        let options = Options { fill: Fill::ALL, replay: Replay::Closed { depth: 64 }, ..Options::default() };
         let result = result("uniform:writes=3x", &path, &options);
         joined(&result) as f64 / (result.flash.programmed_pages + result.flash.erased_blocks) as f64
     };
@@ -122,7 +122,7 @@ fn commands_change_no_count() {
         let run = |commands: &str| {
             let path = format!("{layer}/nand:size=64M,pages-per-block=64,channels=2,planes=2{commands}");
             let options =
-                Options { fill: true, verify: true, replay: Replay::Closed { depth: 32 }, ..Options::default() };
+                Options { fill: Fill::ALL, verify: true, replay: Replay::Closed { depth: 32 }, ..Options::default() };
             result("uniform:writes=2x,reads=30%", &path, &options)
         };
         let plain = run("");
@@ -170,7 +170,7 @@ fn a_page_on_the_plane_of_its_address_waits_for_that_plane() {
 #[test]
 fn planes_that_collect_for_themselves_copy_as_one_plane_does() {
     let amplification = |layer: &str, flash: &str| {
-        let options = Options { fill: true, ..Options::default() };
+        let options = Options { fill: Fill::ALL, ..Options::default() };
         let path = format!("page:export=80%,{layer}/nand:pages-per-block=64,timing=off,{flash}");
         result("uniform:writes=8x", &path, &options).write_amplification.steady.unwrap()
     };

@@ -4,7 +4,7 @@
 use flashpath::expression::{Amount, parse_term};
 use flashpath::label::Content;
 use flashpath::report::RunResult;
-use flashpath::run::{Options, Path, Payload, Replay, open_device, prepare};
+use flashpath::run::{Fill, Options, Path, Payload, Replay, open_device, prepare};
 use flashpath::workload::generator::generator;
 use flashpath::workload::{Action, Operation, Workload, WorkloadError};
 
@@ -85,7 +85,7 @@ fn the_same_seed_gives_the_same_counters_and_another_does_not() {
         "superblock:cache=100/nand:size=256M,channels=2",
     ] {
         let seeded = |seed| {
-            let options = Options { seed, fill: true, ..Options::default() };
+            let options = Options { seed, fill: Fill::ALL, ..Options::default() };
             format!("{:?}", result("zipf:theta=0.9,writes=3x,reads=20%,discards=5%", path, &options))
         };
         assert_eq!(seeded(1), seeded(1), "{path}");
@@ -113,7 +113,7 @@ fn the_ssd_presets_reach_the_speeds_of_their_table() {
     {
         let path = format!("page/nand:preset={preset},size=4G");
         let speed = |workload: &str, depth: u32| {
-            let options = Options { replay: Replay::Closed { depth }, fill: true, ..Options::default() };
+            let options = Options { replay: Replay::Closed { depth }, fill: Fill::ALL, ..Options::default() };
             let megabytes = 1.048576;
             result(workload, &path, &options).throughput_mib_s.unwrap() * megabytes
         };
@@ -134,7 +134,7 @@ fn the_vma_preset_has_the_latencies_of_its_table() {
     let path = "page/nand:preset=vma,size=64M";
     let writes = result("sequential:request=2K,writes=1M", path, &options).latency_ns.unwrap().write.unwrap();
     assert_eq!(writes.max / 1000, 263);
-    let options = Options { fill: true, ..options };
+    let options = Options { fill: Fill::ALL, ..options };
     let reads = result("uniform:request=2K,reads=100%,writes=1M", path, &options).latency_ns.unwrap().read.unwrap();
     assert_eq!(reads.max / 1000, 88);
 }
@@ -143,7 +143,7 @@ fn the_vma_preset_has_the_latencies_of_its_table() {
 fn wear_levelling_evens_out_the_wear_of_a_skewed_workload() {
     let spread = |wear: &str| {
         let path = format!("page:export=80%,wear={wear}/nand:size=64M,timing=off,pages-per-block=32,endurance=100000");
-        let options = Options { fill: true, ..Options::default() };
+        let options = Options { fill: Fill::ALL, ..Options::default() };
         let wear = result("hotcold:r=0.05,f=1,writes=60x", &path, &options).wear;
         wear.erase_count_max - wear.erase_count_min
     };
@@ -168,7 +168,7 @@ fn a_worn_out_drive_reports_it_and_keeps_its_measurements() {
 fn a_discarded_page_is_not_copied() {
     let programmed = |discards: &str| {
         let workload = format!("uniform:writes=4x,discards={discards}");
-        let options = Options { fill: true, ..Options::default() };
+        let options = Options { fill: Fill::ALL, ..Options::default() };
         let result = result(&workload, "page/nand:size=256M,timing=off", &options);
         result.write_amplification.total.unwrap()
     };
@@ -221,7 +221,7 @@ fn background_collection_uses_idle_time_and_shortens_the_tail() {
     let tail = |background: &str| {
         let path = format!("page:export=85%,background={background}/nand:size=64M,pages-per-block=64");
         let path = Path::read(&path).unwrap();
-        let options = Options { fill: true, replay: Replay::Open { scale: 1.0 }, ..Options::default() };
+        let options = Options { fill: Fill::ALL, replay: Replay::Open { scale: 1.0 }, ..Options::default() };
         let outcome =
             prepare(&path, options.seed).unwrap().run(&mut Script::new(operations.clone()), &options, &mut |_| true);
         assert!(outcome.failure.is_none(), "{:?}", outcome.failure);
@@ -273,7 +273,7 @@ fn a_write_smaller_than_a_page_reads_the_rest_of_it_first() {
 
 #[test]
 fn verification_reads_every_page_back() {
-    let options = Options { verify: true, fill: true, ..Options::default() };
+    let options = Options { verify: true, fill: Fill::ALL, ..Options::default() };
     let path = "page:victim=random,streams=hint,export=80%/nand:size=128M,timing=off";
     let result = result("zipf:writes=4x,reads=30%,discards=3%", path, &options);
     assert!(result.sums.iter().all(|sum| sum.holds));
@@ -304,7 +304,7 @@ fn an_interrupted_run_keeps_its_measurements() {
 
 #[test]
 fn preconditioning_is_not_counted() {
-    let options = Options { fill: true, precondition: Some(Amount::Times(2.0)), ..Options::default() };
+    let options = Options { fill: Fill::ALL, precondition: Some(Amount::Times(2.0)), ..Options::default() };
     let result = result("uniform:writes=3x", "page/nand:size=256M,timing=off", &options);
     let exported = result.flash.exported_bytes / 4096;
     assert!(result.workload.written_blocks.abs_diff(exported) <= 1024);
@@ -317,7 +317,7 @@ fn reads_suspend_below_the_engine_and_a_block_device_refuses_it() {
     let layers = ["page:pace=2", "page:buffer=1M", "dftl:table=500", "fast", "superblock"];
     for layer in layers {
         let path = format!("{layer}/nand:size=256M,channels=2,dies=2,suspend=both");
-        let options = Options { fill: true, ..Options::default() };
+        let options = Options { fill: Fill::ALL, ..Options::default() };
         let result = result("uniform:writes=1x,reads=30%", &path, &options);
         assert!(result.translation.events["suspensions"] > 1000, "{path}: {:?}", result.translation.events);
         let refused = open_device(&Path::read(&path).unwrap(), Payload::Stamps, 1).err().expect(&path).to_string();

@@ -10,7 +10,7 @@ const ONE_WATT: &str = "energy=on,read-power=1000,program-power=1000,erase-power
 fn result(workload: &str, path: &str, fill: bool) -> RunResult {
     let path = Path::read(path).unwrap();
     let work = Work::Blocks(BlockWork::generated(workload, 1).unwrap());
-    let options = RunOptions { fill, replay: Some(Replay::Closed { depth: 1 }), ..RunOptions::default() };
+    let options = RunOptions { fill: fill.into(), replay: Some(Replay::Closed { depth: 1 }), ..RunOptions::default() };
     let outcome = run(Job { work, place: Place::Path(&path), seed: 1, options }, &NoMachine, &mut |_| true).unwrap();
     assert!(outcome.failure.is_none(), "{:?}", outcome.failure);
     outcome.result

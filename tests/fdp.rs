@@ -9,7 +9,7 @@ use flashpath::device::{BlockDevice, Isolation, Lba, PlacementAccount, Placement
 use flashpath::expression::{Amount, parse_term};
 use flashpath::label::{Content, Label, Provenance};
 use flashpath::report::RunResult;
-use flashpath::run::{Options, Path, open_device, prepare};
+use flashpath::run::{Fill, Options, Path, open_device, prepare};
 use flashpath::time::Time;
 use flashpath::translation::fdp::{FdpLayer, FdpSettings};
 use flashpath::translation::{Buffered, FlashLayer, PageWrite, Translation};
@@ -323,7 +323,7 @@ fn the_statistics_are_those_of_the_ledger() {
     let result = run(
         &format!("page:export=70%,fdp=3,fdp-persistent=0/{SHAPE}"),
         "cache:small=20%,region=256K,writes=20x",
-        &Options { verify: true, fill: true, ..Options::default() },
+        &Options { verify: true, fill: Fill::ALL, ..Options::default() },
     );
     let placement = result.translation.placement.as_ref().unwrap();
     let ledger = |cause: &str| -> f64 {

@@ -1,7 +1,7 @@
 //! fio job files as workloads: their keys, the order of jobs, and errors with their lines.
 
 use flashpath::report::RunResult;
-use flashpath::run::{BlockWork, InputFault, Job, NoMachine, Path, Place, RunError, RunOptions, Work, run};
+use flashpath::run::{BlockWork, Fill, InputFault, Job, NoMachine, Path, Place, RunError, RunOptions, Work, run};
 use flashpath::workload::fio_job::{fio_job, fio_job_text};
 use flashpath::workload::{Action, Clock, Operation, Workload, WorkloadError};
 use properties::check_job;
@@ -267,7 +267,9 @@ fn unsupported_keys_are_refused_with_their_line() {
         ("zonemode=zbd\nzonesize=64k\nzonecapacity=128k", "x.fio:4: zonecapacity=128k: a zone of 64K holds so much"),
         ("zonemode=zbd\nzonesize=64k\noffset=4k", "x.fio:3: zonesize=64k: a region of"),
         ("zonemode=zbd\nzonesize=64k\nrw=trimwrite", "x.fio:2: zonemode=zbd: a zone is reset before"),
-        ("rate_iops=100", "x.fio:2: rate_iops=100: this key is not implemented: it depends on the clock"),
+        ("rate=1m", "x.fio:2: rate=1m: this key is not implemented: give the rate of requests in rate_iops"),
+        ("rate_process=poisson", "x.fio:2: rate_process=poisson: it has no effect without rate_iops"),
+        ("rate_iops=fast", "x.fio:2: rate_iops=fast: 'fast' is not requests a second"),
         ("sync=1", "x.fio:2: sync=1: this key is not implemented: use fsync=1"),
         ("filename=/dev/a:/dev/b", "x.fio:2: filename=/dev/a:/dev/b: there is one device"),
         ("random_distribution=zipf", "x.fio:2: random_distribution=zipf: theta is a number"),
@@ -471,7 +473,7 @@ fn a_job_with_zones_runs_on_a_zoned_drive_with_every_read_checked() {
     let zones = "zonemode=zbd\nzonesize=4m\nzonecapacity=3m\nmax_open_zones=4\n";
     for (rw, fill) in [("randwrite", false), ("randrw", false), ("write", false), ("rw", true), ("randread", true)] {
         let text = format!("[global]\n{zones}rw={rw}\nbs=16k\nio_size=64m\nnorandommap\n[a]\n[b]\n");
-        let options = RunOptions { verify: true, fill, ..RunOptions::default() };
+        let options = RunOptions { verify: true, fill: fill.into(), ..RunOptions::default() };
         let result = run_on(drive, &text, options).unwrap_or_else(|error| panic!("{rw}: {error}"));
         assert!(result.sums.iter().all(|sum| sum.holds), "{rw}");
         let written = result.workload.written_blocks;
@@ -491,7 +493,7 @@ fn a_job_with_zones_runs_on_a_zoned_drive_with_every_read_checked() {
 fn a_time_based_job_runs_for_its_simulated_time() {
     let text = "[a]\nrw=randread\nsize=1m\niodepth=8\ntime_based\nruntime=50ms\n";
     let drive = "page/nand:size=64M,page=4K";
-    let result = run_on(drive, text, RunOptions { fill: true, ..RunOptions::default() }).unwrap();
+    let result = run_on(drive, text, RunOptions { fill: Fill::ALL, ..RunOptions::default() }).unwrap();
     let seconds = result.seconds_simulated.unwrap();
     assert!((0.0499..0.055).contains(&seconds), "{seconds}");
     assert!(result.workload.requests > 256, "more than its size");

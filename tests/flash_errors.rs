@@ -11,7 +11,7 @@ use flashpath::expression::parse_term;
 use flashpath::label::{Cause, Content, Label, Provenance};
 use flashpath::random::Random;
 use flashpath::report::RunResult;
-use flashpath::run::{Options, Path, Replay, open_device, prepare};
+use flashpath::run::{Fill, Options, Path, Replay, open_device, prepare};
 use flashpath::time::Time;
 use flashpath::translation::page_level::PageSettings;
 use flashpath::translation::{Buffered, FlashLayer, PageWrite, Translation, TranslationError};
@@ -302,7 +302,7 @@ fn blocks_for(result: &RunResult, station: &str, cause: &str) -> f64 {
 }
 
 fn aged(age: &str) -> Options {
-    Options { fill: true, verify: true, age: Some(Age::read(age).unwrap()), ..Options::default() }
+    Options { fill: Fill::ALL, verify: true, age: Some(Age::read(age).unwrap()), ..Options::default() }
 }
 
 /// A drive of a year and half its life: of its reads as many are retried as the rate of its age says, and their tail is that
@@ -345,7 +345,7 @@ fn a_run_tells_its_host_of_lost_pages_and_goes_on() {
         let (result, failure) = run(
             &path,
             "zipf:theta=1.1,writes=3x,reads=40%,request=6K",
-            &Options { verify: true, fill: true, ..Options::default() },
+            &Options { verify: true, fill: Fill::ALL, ..Options::default() },
         );
         assert_eq!(failure, None, "{path}");
         assert!(event(&result, "uncorrectable_reads") > 10, "{path}: {:?}", result.translation.events);

@@ -8,7 +8,7 @@ use flashpath::workload::generator::generator;
 
 fn run_on(path: &str, workload: &str, fill: bool) -> RunResult {
     let path = Path::read(path).unwrap();
-    let options = Options { fill, verify: true, ..Options::default() };
+    let options = Options { fill: fill.into(), verify: true, ..Options::default() };
     let mut workload =
         generator(&parse_term(workload).unwrap(), path.drive().unwrap().exported_bytes(), options.seed).unwrap();
     let outcome = prepare(&path, options.seed).unwrap().run(workload.as_mut(), &options, &mut |_| true);

@@ -4,7 +4,9 @@ use flashpath::expression::parse_term;
 use flashpath::label::Content;
 use flashpath::random::Random;
 use flashpath::report::{Environment, InFlight, RunResult, Window, json};
-use flashpath::run::{BlockWork, FileShape, Job, NoMachine, Path, Place, Replay, RunError, RunOptions, Work, run};
+use flashpath::run::{
+    BlockWork, FileShape, Fill, Job, NoMachine, Path, Place, Replay, RunError, RunOptions, Work, run,
+};
 use flashpath::workload::files::file_workload;
 use flashpath::workload::generator::generator;
 use flashpath::workload::{Action, Operation, Workload, WorkloadError};
@@ -21,7 +23,7 @@ fn blocks(path: &str, workload: &str, file: FileShape) -> RunResult {
     let term = parse_term(workload).unwrap();
     let open = Box::new(move |bytes| Ok(generator(&term, bytes, 5).unwrap()));
     let work = Work::Blocks(BlockWork { name: workload.to_string(), has_times: false, open });
-    result(path, work, RunOptions { file, fill: file.bytes.is_none(), ..RunOptions::default() })
+    result(path, work, RunOptions { file, fill: file.bytes.is_none().into(), ..RunOptions::default() })
 }
 
 fn files(path: &str) -> RunResult {
@@ -241,7 +243,7 @@ fn bursts(path: &str, window_ns: Option<u64>) -> RunResult {
     };
     let work = Work::Blocks(BlockWork { name: "bursts".to_string(), has_times: true, open: Box::new(open) });
     let replay = Some(Replay::Open { scale: 1.0 });
-    result(path, work, RunOptions { replay, fill: true, window_ns, ..RunOptions::default() })
+    result(path, work, RunOptions { replay, fill: Fill::ALL, window_ns, ..RunOptions::default() })
 }
 
 /// Windows were of equal writes alone: nobody saw the copies of a minute.

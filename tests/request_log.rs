@@ -2,7 +2,7 @@
 
 use flashpath::expression::parse_term;
 use flashpath::report::{LatencyHistogram, LatencyParts, Percentiles, RequestLog, RunResult};
-use flashpath::run::{BlockWork, FileShape, Job, Logging, NoMachine, Path, Place, RunOptions, Work, run};
+use flashpath::run::{BlockWork, FileShape, Fill, Job, Logging, NoMachine, Path, Place, RunOptions, Work, run};
 use flashpath::workload::files::file_workload;
 use flashpath::workload::generator::generator;
 use parquet::file::reader::{FileReader, SerializedFileReader};
@@ -129,7 +129,7 @@ fn rows(file: &std::path::Path) -> Vec<Row> {
 
 fn blocks(path: &str, workload: &str, file: FileShape) -> Logged {
     let fill = file.bytes.is_none();
-    let options = RunOptions { file, fill, ..RunOptions::default() };
+    let options = RunOptions { file, fill: fill.into(), ..RunOptions::default() };
     Logged::of(path, options, &|| {
         let term = parse_term(workload).unwrap();
         let open = Box::new(move |bytes| Ok(generator(&term, bytes, 5).unwrap()));
@@ -258,7 +258,7 @@ fn the_latencies_at_each_percentile_have_the_parts_of_their_requests() {
     let log = Logging::new(Some(RequestLog::create(&file).unwrap()), true);
     let open = Box::new(|bytes| Ok(generator(&parse_term("uniform:writes=4x,reads=30%").unwrap(), bytes, 5).unwrap()));
     let work = Work::Blocks(BlockWork { name: "blocks".to_string(), has_times: false, open });
-    let options = RunOptions { log: Some(log.clone()), fill: true, ..RunOptions::default() };
+    let options = RunOptions { log: Some(log.clone()), fill: Fill::ALL, ..RunOptions::default() };
     let result = ran(path, work, options);
     log.finish().unwrap();
     let rows = rows(&file);
@@ -292,7 +292,7 @@ fn retries_have_a_part_of_their_own() {
     let path = "page/nand:size=64M,pages-per-block=64,errors=on";
     let retries = |age: &str| {
         let age = Some(flashpath::run::Age::read(age).unwrap());
-        let options = RunOptions { fill: true, age, limit: Some(20_000), ..RunOptions::default() };
+        let options = RunOptions { fill: Fill::ALL, age, limit: Some(20_000), ..RunOptions::default() };
         let logged = Logged::of(path, options, &|| {
             let open = Box::new(|bytes| Ok(generator(&parse_term("uniform:reads=99%").unwrap(), bytes, 5).unwrap()));
             Work::Blocks(BlockWork { name: "blocks".to_string(), has_times: false, open })

@@ -8,7 +8,7 @@ mod closed_forms;
 use closed_forms::{fifo_uniform, root};
 use flashpath::device::nand::NandSettings;
 use flashpath::expression::{Amount, parse_term};
-use flashpath::run::{Options, Path, prepare};
+use flashpath::run::{Fill, Options, Path, prepare};
 use flashpath::workload::generator::generator;
 
 /// Write amplification over the second half of six device writes, and the exported share of the usable pages.
@@ -19,7 +19,7 @@ fn measure(workload: &str, page: &str, pages_per_block: u32) -> (f64, f64) {
     let mut workload = generator(&term, path.drive().unwrap().exported_bytes(), 5).unwrap();
     let half = Amount::Times(3.0);
     let limit = Some(half.bytes(path.drive().unwrap().exported_bytes()) / 4096);
-    let options = Options { fill: true, precondition: Some(half), limit, ..Options::default() };
+    let options = Options { fill: Fill::ALL, precondition: Some(half), limit, ..Options::default() };
     let outcome = prepare(&path, options.seed).unwrap().run(workload.as_mut(), &options, &mut |_| true);
     assert!(outcome.failure.is_none(), "{:?}", outcome.failure);
     let result = outcome.result;
@@ -196,7 +196,7 @@ fn uniform_on(text: &str) -> (f64, f64) {
     let mut workload = generator(&parse_term("uniform:writes=100x").unwrap(), exported, 5).unwrap();
     let half = Amount::Times(3.0);
     let limit = Some(half.bytes(exported) / 4096);
-    let options = Options { fill: true, precondition: Some(half), limit, ..Options::default() };
+    let options = Options { fill: Fill::ALL, precondition: Some(half), limit, ..Options::default() };
     let outcome = prepare(&path, options.seed).unwrap().run(workload.as_mut(), &options, &mut |_| true);
     assert!(outcome.failure.is_none(), "{:?}", outcome.failure);
     let result = outcome.result;

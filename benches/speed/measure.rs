@@ -2,7 +2,7 @@
 
 use crate::taking::SEED;
 use flashpath::expression::{Amount, parse_term};
-use flashpath::run::{Options, Path, Replay, prepare};
+use flashpath::run::{Fill, Options, Path, Replay, prepare};
 use flashpath::workload::Workload;
 use flashpath::workload::generator::generator;
 
@@ -43,7 +43,7 @@ pub fn measured(path: &str, workload: &dyn Fn(u64) -> Box<dyn Workload>, precond
     let mut workload = workload(prepared.exported_bytes());
     let precondition = precondition.map(Amount::Times);
     let replay = Replay::Closed { depth: 32 };
-    let options = Options { seed: SEED, fill: true, replay, precondition, ..Options::default() };
+    let options = Options { seed: SEED, fill: Fill::ALL, replay, precondition, ..Options::default() };
     let resident = resident_bytes();
     let (mut started, mut filled) = (None, 0.0f64);
     let outcome = prepared.run(workload.as_mut(), &options, &mut |progress| {

@@ -89,6 +89,8 @@ pub enum Values {
     Choice(fn() -> Words),
     /// `on` or `off`; the bare name means `on`.
     Switch,
+    /// `on`, `off` or a share, such as `70%`; the bare name means `on`.
+    SwitchOrShare,
     /// Shares joined by `+`, such as `40%+60%`.
     Shares,
     /// A name of at most this many bytes.
@@ -124,6 +126,7 @@ impl Values {
             Values::Amount => "a size such as 4G, or a multiple of the device such as 6x".to_string(),
             Values::Choice(words) => one_of(words().iter().map(|(word, _)| *word)),
             Values::Switch => "on or off".to_string(),
+            Values::SwitchOrShare => "on, off or a share such as 70%".to_string(),
             Values::Shares => "shares joined by +, such as 40%+60%".to_string(),
             Values::Text(most) => format!("a name of 1 to {most} bytes"),
             Values::File => "the name of a file, without , and +".to_string(),
@@ -152,6 +155,7 @@ impl Values {
             Values::Amount => Amount::parse(text).is_some(),
             Values::Choice(words) => words().iter().any(|(word, _)| *word == text),
             Values::Switch => text == "on" || text == "off",
+            Values::SwitchOrShare => parse_switch_or_share(text).is_some(),
             Values::Shares => parse_shares(text).is_some(),
             Values::Text(most) => (1..=*most).contains(&text.len()),
             Values::File => !text.is_empty(),
@@ -162,6 +166,15 @@ impl Values {
 /// True if a share has no `%` and is 1 or more: a percentage is meant.
 fn is_bare_number(share: &str) -> bool {
     share.parse::<f64>().is_ok_and(|value| value >= 1.0)
+}
+
+/// The fraction of `on`, `off` or a share from 0% to 100%; `None` for anything else.
+pub fn parse_switch_or_share(text: &str) -> Option<f64> {
+    match text {
+        "on" => Some(1.0),
+        "off" => Some(0.0),
+        share => units::parse_share(share).filter(|share| (0.0..=1.0).contains(share)),
+    }
 }
 
 /// An amount of writes.
@@ -421,7 +434,7 @@ impl Term {
             }
             let (text, span) = match (value, setting.option.values) {
                 (Some(value), _) => (value.text.clone(), value.span.clone()),
-                (None, Values::Switch) => ("on".to_string(), key.span.clone()),
+                (None, Values::Switch | Values::SwitchOrShare) => ("on".to_string(), key.span.clone()),
                 (None, takes) => {
                     let help = format!("write {}= and {}", key.text, takes.describe());
                     return Err(self.error(key.span.clone(), format!("option '{}' needs a value", key.text), help));
@@ -436,7 +449,8 @@ impl Term {
             if !setting.option.values.accepts(&text) {
                 let message = format!("'{text}' is not a value of {}:{}", kind.name, key.text);
                 let mut help = format!("{} takes {}", key.text, setting.option.values.describe());
-                let is_share = matches!(setting.option.values, Values::Share(..) | Values::Capacity(..));
+                let is_share =
+                    matches!(setting.option.values, Values::Share(..) | Values::Capacity(..) | Values::SwitchOrShare);
                 if is_share && is_bare_number(&text) {
                     help += &format!(": write {text}%");
                 }
@@ -551,6 +565,11 @@ impl Settings {
     /// A [`Values::Share`], as a fraction.
     pub fn share(&self, name: &str) -> f64 {
         units::parse_share(self.text(name)).expect("checked when settled")
+    }
+
+    /// A [`Values::SwitchOrShare`], as a fraction: `on` is 1.
+    pub fn switch_or_share(&self, name: &str) -> f64 {
+        parse_switch_or_share(self.text(name)).expect("checked when settled")
     }
 
     /// A [`Values::Duration`], in nanoseconds.

@@ -7,7 +7,7 @@ use super::number::{self, NONE};
 use super::row::{Better, Quantity, Row, make_row};
 use super::{
     LatencyParts, LedgerRow, PercentileParts, Percentiles, RunResult, WriteRequestsResult, cache_rows, energy_rows,
-    translation_rows,
+    tenant_rows, translation_rows,
 };
 use crate::units::{BLOCK_BYTES, format_size};
 
@@ -95,6 +95,7 @@ pub fn sections(results: &[RunResult]) -> Vec<Section> {
         Section { title: stored_title(results), rows: programmed_rows(results, judged) },
         Section { title: "Workload", rows: work },
         Section { title: "Cache", rows: cache_rows::rows(results) },
+        Section { title: "Tenants", rows: tenant_rows::rows(results) },
         Section { title: "Drive", rows: drive },
         Section { title: "Translation", rows: translation_rows::rows(results) },
         Section { title: "Latency", rows: latencies },

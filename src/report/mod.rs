@@ -39,6 +39,7 @@ mod row;
 #[cfg(test)]
 mod sample;
 pub mod sweep;
+mod tenant_rows;
 mod terminal;
 mod translation_rows;
 mod verdict;

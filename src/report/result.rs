@@ -49,6 +49,9 @@ pub struct RunResult {
     /// The cache whose drive the path is; absent for other workloads.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache: Option<CacheResult>,
+    /// The tenants of the device, if the workload has several queues.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tenants: Vec<TenantResult>,
     /// The flash.
     pub flash: FlashResult,
     /// The translation layers' own counts, beside programs and erases.
@@ -143,6 +146,28 @@ pub struct WorkloadResult {
     /// Blocks that applications wrote, without the journal and the metadata of a file system: those of files or, of a
     /// trace that has contents, those with data. `None` where neither tells.
     pub application_blocks: Option<u64>,
+}
+
+/// A tenant of the device: a source of requests with a queue of its own.
+#[derive(Debug, Clone, Serialize)]
+pub struct TenantResult {
+    /// Its name.
+    pub name: String,
+    /// The most requests that it has in flight.
+    pub queue_depth: u32,
+    /// Operations served.
+    pub requests: u64,
+    /// Blocks touched by its reads.
+    pub read_blocks: u64,
+    /// Blocks touched by its writes.
+    pub written_blocks: u64,
+    /// Blocks touched by its discards.
+    pub discarded_blocks: u64,
+    /// Bytes that it read and wrote over the simulated seconds of the run, in MiB/s; `None` without a timing model.
+    pub throughput_mib_s: Option<f64>,
+    /// Its latencies; absent without a timing model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub latency_ns: Option<Latencies>,
 }
 
 /// A flash cache of objects whose drive the path is. Bytes of objects are those of keys and values.

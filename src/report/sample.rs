@@ -131,6 +131,7 @@ fn run(path: &str, seed: u64, stations: &[Station], latency_scale: Option<f64>) 
             application_blocks: None,
         },
         cache: None,
+        tenants: Vec::new(),
         flash: FlashResult {
             programmed_pages: programmed as u64,
             programs: programmed as u64,

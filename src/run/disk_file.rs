@@ -3,7 +3,8 @@
 //! A discard punches a hole (as QEMU's `discard=unmap` does), and a flush makes the data durable (fdatasync, as QEMU
 //! does). Requests are served one after the other.
 
-use crate::units::format_size;
+use super::fill::Fill;
+use crate::units::{BLOCK_BYTES, format_size};
 use crate::workload::files::{FileOperation, FileWorkload, Lane, Name, ROOT, Setup, Stage};
 use crate::workload::{Action, Operation, Workload, WorkloadError};
 
@@ -21,8 +22,8 @@ const FILL_BLOCK: u64 = 1 << 20;
 pub struct DiskFile {
     /// The size of the disk, in bytes, for which the workload was opened.
     pub size_bytes: u64,
-    /// True to write the whole file once, in order, before the counted run.
-    pub fill: bool,
+    /// The part of the file that is written once, in order, before the counted run.
+    pub fill: Fill,
     /// The number of writes after which the file is flushed, besides the workload's own flushes.
     pub fsync_every: Option<u64>,
 }
@@ -48,7 +49,7 @@ impl DiskFile {
     /// The options as arguments of the program.
     pub fn arguments(&self) -> Vec<String> {
         let mut arguments = vec![format!("--size {}", format_size(self.size_bytes))];
-        arguments.extend(self.fill.then(|| "--fill".to_string()));
+        arguments.extend(self.fill.argument());
         arguments.extend(self.fsync_every.map(|every| format!("--fsync-every {every}")));
         arguments
     }
@@ -75,13 +76,15 @@ impl DiskLane {
             operations.extend([FileOperation::Create(ROOT), FileOperation::Preallocate { file: ROOT, length: size }]);
             return true;
         }
-        if !self.disk.fill || self.filled == size {
+        let filling = self.disk.fill.part_of(size / BLOCK_BYTES) * BLOCK_BYTES;
+        let filling = if self.disk.fill == Fill::ALL { size } else { filling };
+        if self.filled >= filling {
             return false;
         }
-        let length = FILL_BLOCK.min(size - self.filled);
+        let length = FILL_BLOCK.min(filling - self.filled);
         operations.push(FileOperation::Write { file: ROOT, offset: self.filled, length, version: 0 });
         self.filled += length;
-        if self.filled == size {
+        if self.filled == filling {
             operations.push(FileOperation::Fsync(ROOT));
         }
         true
@@ -138,7 +141,7 @@ impl Lane for DiskLane {
 
     fn progress(&self, stage: usize) -> Option<f64> {
         match stage {
-            0 => Some(self.filled as f64 / self.disk.size_bytes as f64),
+            0 => Some(self.filled as f64 / self.disk.fill.part_of(self.disk.size_bytes).max(1) as f64),
             _ => self.workload.progress(),
         }
     }

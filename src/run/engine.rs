@@ -3,8 +3,10 @@
 use super::accounts::Written;
 use super::backend::{Backend, HostWrite};
 use super::error::{InputFault, RunError, RunFault};
+use super::fill::Fill;
 use super::logging::Logging;
 use super::pace::{Flights, Pace};
+use super::tenants::Tenants;
 use super::windows::{Asked, Windows};
 use crate::device::Account;
 use crate::device::nand::errors::Age;
@@ -55,8 +57,8 @@ pub struct Options {
     pub replay: Replay,
     /// The number of requests after which the run ends.
     pub limit: Option<u64>,
-    /// True to write the exported space once, in order, before the counted run.
-    pub fill: bool,
+    /// The part of the exported space that is written once, in order, before the counted run.
+    pub fill: Fill,
     /// The writes of the workload before the counted run.
     pub precondition: Option<Amount>,
     /// True to check that every read returns the newest write, and to read back everything at the end.
@@ -73,19 +75,20 @@ impl Default for Options {
     fn default() -> Options {
         let replay = Replay::Closed { depth: 32 };
         let (limit, precondition, age, log, window_ns) = (None, None, None, None, None);
-        Options { seed: 1, replay, limit, fill: false, precondition, verify: false, age, log, window_ns }
+        Options { seed: 1, replay, limit, fill: Fill::NONE, precondition, verify: false, age, log, window_ns }
     }
 }
 
 impl Options {
     /// The options except the seed, as arguments of the program.
     pub fn arguments(&self) -> Vec<String> {
-        let mut arguments = vec![match self.replay {
-            Replay::Closed { depth } => format!("--depth {depth}"),
-            Replay::Open { scale } => format!("--timed {scale}"),
-        }];
+        let mut arguments = match self.replay {
+            Replay::Closed { depth } => vec![format!("--depth {depth}")],
+            Replay::Open { scale } => vec![format!("--timed {scale}")],
+            Replay::Tenants => Vec::new(),
+        };
         arguments.extend(self.limit.map(|limit| format!("--limit {limit}")));
-        arguments.extend(self.fill.then(|| "--fill".to_string()));
+        arguments.extend(self.fill.argument());
         arguments.extend(self.precondition.map(|amount| format!("--precondition {amount}")));
         arguments.extend(self.verify.then(|| "--verify".to_string()));
         arguments.extend(self.age.as_ref().map(|age| format!("--age {}", age.text)));
@@ -107,6 +110,8 @@ pub enum Replay {
         /// 1 as recorded, 0.5 twice as fast.
         scale: f64,
     },
+    /// Each tenant of the workload has a queue of its own; on a path without times they take turns.
+    Tenants,
 }
 
 /// The progress of a run.
@@ -178,6 +183,7 @@ pub(super) struct Run<T: Backend> {
     pace: Pace,
     late: Late,
     flights: Flights<T::Moment>,
+    pub tenants: Option<Box<Tenants>>,
     next_stamp: u32,
     /// The stamp of the newest write of each unit, 0 for none; empty unless reads are verified.
     newest: Vec<u32>,
@@ -209,6 +215,7 @@ pub(super) fn drive<T: Backend>(
         pace: Pace::closed(1, Time::ZERO),
         late: Late::default(),
         flights: Flights::new(),
+        tenants: Tenants::of(workload).map(Box::new),
         next_stamp: 0,
         newest: if options.verify { vec![0; (exported_bytes >> unit_bits) as usize] } else { Vec::new() },
         backend,
@@ -236,14 +243,14 @@ impl<T: Backend> Run<T> {
         if workload.clock() == Clock::Needed && !self.backend.is_timed() {
             return Err(needs_an_end(workload.name(), "the path has no times: remove timing=off"));
         }
-        if options.fill && !self.fill(workload, watch)? {
+        if options.fill.is_some() && !self.fill(options.fill, workload, watch)? {
             return Ok(false);
         }
         self.pace = Pace::closed(Self::depth(options), self.end);
         if let Some(amount) = options.precondition {
             let blocks = amount.bytes(self.exported_bytes).div_ceil(BLOCK_BYTES);
             let goal = Goal { phase: "preconditioning", requests: u64::MAX, written_blocks: blocks };
-            if !self.serve_until(workload, goal, watch)? {
+            if !self.serve_all(workload, options.replay, goal, watch)? {
                 return Ok(false);
             }
         }
@@ -253,7 +260,7 @@ impl<T: Backend> Run<T> {
         self.cache_before = workload.cache().unwrap_or_default();
         let requests = options.limit.unwrap_or(u64::MAX);
         let goal = Goal { phase: "running", requests, written_blocks: u64::MAX };
-        let complete = self.serve_until(workload, goal, watch)?;
+        let complete = self.serve_all(workload, options.replay, goal, watch)?;
         if self.served.requests == 0 && complete {
             let name = workload.name().to_string();
             let spent = options.precondition.is_some_and(|amount| amount.bytes(self.exported_bytes) > 0);
@@ -266,19 +273,27 @@ impl<T: Backend> Run<T> {
         match options.replay {
             Replay::Closed { depth } => depth as usize,
             Replay::Open { .. } => 1,
+            Replay::Tenants => usize::MAX,
         }
     }
 
-    /// Writes the exported space once, in order, with the hints that the workload's own writes have, and makes it durable.
-    fn fill(&mut self, workload: &dyn Workload, watch: &mut dyn FnMut(&Progress) -> bool) -> Result<bool, RunError> {
-        let units = self.exported_bytes >> self.unit_bits;
+    /// Writes a part of the exported space, or of each tenant's, once, in order, with the hints that the workload's own writes have, and makes it
+    /// durable.
+    fn fill(
+        &mut self,
+        part: Fill,
+        workload: &dyn Workload,
+        watch: &mut dyn FnMut(&Progress) -> bool,
+    ) -> Result<bool, RunError> {
+        let ranges = self.filled(part, workload);
+        let units: u64 = ranges.iter().map(|range| range.end - range.start).sum();
         self.pace = Pace::closed(256, Time::ZERO);
         let (action, content, length_bytes) = (Action::Write, Content::Data, 1 << self.unit_bits);
         let filling = Operation { time_ns: 0, offset_bytes: 0, length_bytes, action, content, stream: 0, device: 0 };
-        for unit in 0..units {
-            let share = unit as f64 / units as f64;
-            let progress = Progress { phase: "filling", requests: unit, share: Some(share) };
-            if unit.is_multiple_of(65536) && !watch(&progress) {
+        for (number, unit) in (0..).zip(ranges.into_iter().flatten()) {
+            let share = number as f64 / units as f64;
+            let progress = Progress { phase: "filling", requests: number, share: Some(share) };
+            if number.is_multiple_of(65536) && !watch(&progress) {
                 return Ok(false);
             }
             let offset = unit << self.unit_bits;
@@ -303,6 +318,26 @@ impl<T: Backend> Run<T> {
         Ok(true)
     }
 
+    /// The units that are filled, in order: the first part of the exported space, or of the regions of each tenant.
+    fn filled(&self, part: Fill, workload: &dyn Workload) -> Vec<std::ops::Range<u64>> {
+        let regions = workload.tenants().iter().flat_map(|tenant| tenant.regions.iter().copied());
+        let mut regions: Vec<(u64, u64)> = if part == Fill::ALL { Vec::new() } else { regions.collect() };
+        if regions.is_empty() {
+            regions.push((0, self.exported_bytes));
+        }
+        regions.sort_unstable();
+        let mut filled = 0;
+        let range = |(offset, length): (u64, u64)| {
+            let first = offset >> self.unit_bits;
+            let end = first + part.part_of(length >> self.unit_bits);
+            // What two regions share is written once.
+            let range = first.max(filled)..end.max(filled);
+            filled = range.end;
+            range
+        };
+        regions.into_iter().map(range).collect()
+    }
+
     /// Starts the count: discards the counts so far.
     fn begin_counting(&mut self, options: &Options) {
         self.before = self.backend.account();
@@ -310,6 +345,9 @@ impl<T: Backend> Run<T> {
         self.is_counting = true;
         self.late = Late { until: self.late.until, ..Late::default() };
         self.served = Served::default();
+        if let Some(tenants) = &mut self.tenants {
+            tenants.begin_counting();
+        }
         self.windows = Windows::new(&CLASSES, &self.backend.stored());
         self.over_time = options.window_ns.map(|window_ns| {
             let windows = Windows::by_time(&CLASSES, &self.backend.stored(), self.end, window_ns);
@@ -320,7 +358,72 @@ impl<T: Backend> Run<T> {
         self.pace = match options.replay {
             Replay::Closed { depth } => Pace::closed(depth as usize, self.end),
             Replay::Open { scale } => Pace::Open { start: self.end, scale },
+            Replay::Tenants => Pace::closed(usize::MAX, self.end),
         };
+    }
+
+    /// Serves the workload until it ends or reaches the goal, from one queue or from those of its tenants. False if `watch`
+    /// ended it.
+    fn serve_all(
+        &mut self,
+        workload: &mut dyn Workload,
+        replay: Replay,
+        goal: Goal,
+        watch: &mut dyn FnMut(&Progress) -> bool,
+    ) -> Result<bool, RunError> {
+        match replay {
+            Replay::Tenants if self.backend.is_timed() => self.serve_tenants(workload, goal, watch),
+            _ => self.serve_until(workload, goal, watch),
+        }
+    }
+
+    /// [`Run::serve_all`], with a queue for each tenant.
+    fn serve_tenants(
+        &mut self,
+        workload: &mut dyn Workload,
+        goal: Goal,
+        watch: &mut dyn FnMut(&Progress) -> bool,
+    ) -> Result<bool, RunError> {
+        let mut now = self.end;
+        while self.served.requests < goal.requests && self.served.written_blocks < goal.written_blocks {
+            let is_idle = self.flights.count() == 0;
+            let tenants = self.tenants.as_mut().expect("a workload with several queues has tenants");
+            tenants.ask(workload, now, is_idle)?;
+            let Some((tenant, at)) = tenants.first(now) else {
+                if is_idle {
+                    break;
+                }
+                now = now.max(self.land_first()?);
+                continue;
+            };
+            // What is done until then may make room for a request that comes before.
+            if at > now && !is_idle {
+                if let Some(done) = self.land(at)? {
+                    now = now.max(done);
+                    continue;
+                }
+            } else if at > now {
+                self.backend.idle(self.end, at)?;
+            }
+            now = at;
+            self.pace = Pace::Closed { depth: usize::MAX, last: now };
+            let tenants = self.tenants.as_mut().expect("they are not given up");
+            let operation = tenants.take(tenant);
+            self.serve(&operation)?;
+            if let Some(tenants) = &mut self.tenants {
+                tenants.count(&operation);
+            }
+            if self.served.requests.is_multiple_of(BATCH as u64) {
+                let share = match goal.requests {
+                    u64::MAX => workload.progress(),
+                    limit => Some(self.served.requests as f64 / limit as f64),
+                };
+                if !watch(&Progress { phase: goal.phase, requests: self.served.requests, share }) {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
     }
 
     /// Serves the workload until it ends or reaches the goal. False if `watch` ended it.
@@ -356,6 +459,9 @@ impl<T: Backend> Run<T> {
                     self.backend.prefetch_old(coming.offset_bytes);
                 }
                 self.serve(operation)?;
+            }
+            if let Some(tenants) = &mut self.tenants {
+                batch.iter().for_each(|operation| tenants.count(operation));
             }
             let share = match goal.requests {
                 u64::MAX => workload.progress(),
@@ -424,10 +530,14 @@ impl<T: Backend> Run<T> {
                 units.for_each(|unit| self.record_stamp(unit, 0));
                 done
             }
-            // A flush waits for the requests in flight.
+            // A flush waits for the requests in flight, those of its tenant if there are several.
             Action::Flush => {
                 let backend = &mut self.backend;
-                let before = self.flights.moments().fold(moment, |sum, moment| backend.later(sum, moment));
+                let mut later = |sum, moment| backend.later(sum, moment);
+                let before = match self.tenants {
+                    Some(_) => self.flights.moments_of(operation.device).fold(moment, &mut later),
+                    None => self.flights.moments().fold(moment, &mut later),
+                };
                 backend.flush(before)?
             }
         };
@@ -498,7 +608,10 @@ impl<T: Backend> Run<T> {
     fn land(&mut self, until: Time) -> Result<Option<Time>, RunError> {
         let Some((number, at)) = self.backend.next_done(until) else { return Ok(None) };
         self.end = self.end.max(at);
-        self.flights.land(number, at);
+        let tenant = self.flights.land(number, at);
+        if let Some(tenants) = &mut self.tenants {
+            tenants.land(tenant);
+        }
         while let Some((first, flight, done)) = self.flights.next_landed() {
             let latency = done.since_ns(flight.issued);
             match flight.operation.action {
@@ -511,6 +624,9 @@ impl<T: Backend> Run<T> {
                     self.record(WRITE, latency);
                 }
                 Action::Discard | Action::Flush => {}
+            }
+            if let Some(tenants) = &mut self.tenants {
+                tenants.record(&flight.operation, latency);
             }
             if self.log.is_some() {
                 self.log(&flight.operation, Some((first, flight.issued, done)))?;
@@ -596,7 +712,7 @@ impl<T: Backend> Run<T> {
         let Some(log) = self.log.as_ref().filter(|_| self.is_counting) else { return Ok(()) };
         let is_flush = operation.action == Action::Flush;
         let row = LogRow {
-            thread: 1,
+            thread: if self.tenants.is_some() { operation.device + 1 } else { 1 },
             action: match operation.action {
                 Action::Read => CLASSES[READ],
                 Action::Write => CLASSES[WRITE],

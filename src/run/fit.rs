@@ -43,7 +43,7 @@ const RULES: [Rule; 17] = [
         .instead("seq_write and rnd_write have an option fsync-every="),
     rule("--depth", |given| matches!(given.replay, Some(Replay::Closed { .. })), BLOCKS, DEVICE | VOLUME),
     rule("--timed", |given| matches!(given.replay, Some(Replay::Open { .. })), BLOCKS, DEVICE | VOLUME),
-    rule("--fill", |given| given.fill, BLOCKS, DEVICE | VOLUME | KERNEL | DIRECTORY)
+    rule("--fill", |given| given.fill.is_some(), BLOCKS, DEVICE | VOLUME | KERNEL | DIRECTORY)
         .instead("leave it out: a file workload creates its files itself"),
     rule("--precondition", |given| given.precondition.is_some(), BLOCKS | FILES, DEVICE | VOLUME),
     rule("--verify", |given| given.verify, BLOCKS, DEVICE | VOLUME),
@@ -119,7 +119,7 @@ fn check_age(age: &Age, path: &Path, options: &RunOptions) -> Result<(), RunErro
         let what = format!("--age has no effect on {}: its flash has no errors", path.text);
         return Err(refused(what, "add errors=on to nand, or leave it out"));
     }
-    if age.years > 0.0 && !options.fill && options.precondition.is_none() {
+    if age.years > 0.0 && !options.fill.is_some() && options.precondition.is_none() {
         let what = format!("--age {} lets nothing grow old: nothing is written before the count", age.text);
         return Err(refused(what, "add --fill or --precondition, or leave years out"));
     }

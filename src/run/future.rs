@@ -3,18 +3,19 @@
 
 use super::blocks::{covered, touched};
 use super::error::{InputFault, RunError};
+use super::fill::Fill;
 use crate::workload::{Action, Operation, Workload};
 
 /// The number of operations taken from the workload at once.
 const BATCH: usize = 1024;
 
 /// For each block of a file the times at which it is overwritten or discarded, in blocks written since the file was made.
-/// With `fill` the file is first written once, in order.
+/// Before that, the share `fill` of the file is written once, in order.
 ///
 /// Fails if the workload writes behind the file, writes nothing, or more blocks than 32 bits count.
-pub(super) fn deaths(workload: &mut dyn Workload, blocks: u64, fill: bool) -> Result<Vec<Vec<u32>>, RunError> {
+pub(super) fn deaths(workload: &mut dyn Workload, blocks: u64, fill: Fill) -> Result<Vec<Vec<u32>>, RunError> {
     let mut deaths = vec![Vec::new(); blocks as usize];
-    let mut written = if fill { blocks } else { 0 };
+    let mut written = fill.part_of(blocks);
     let before = written;
     let mut batch: Vec<Operation> = Vec::with_capacity(BATCH);
     while workload.next_batch(&mut batch, BATCH)? > 0 {
@@ -55,7 +56,7 @@ mod tests {
     #[test]
     fn a_block_dies_at_each_of_its_writes() {
         let term = parse_term("sequential:request=4K,writes=24K").unwrap();
-        let deaths_of = |fill| deaths(&mut *generator(&term, 16 << 10, 1).unwrap(), 4, fill).unwrap();
+        let deaths_of = |fill: bool| deaths(&mut *generator(&term, 16 << 10, 1).unwrap(), 4, fill.into()).unwrap();
         assert_eq!(deaths_of(false), [vec![1, 5], vec![2, 6], vec![3], vec![4]]);
         assert_eq!(deaths_of(true), [vec![5, 9], vec![6, 10], vec![7], vec![8]]);
     }

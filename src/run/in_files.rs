@@ -54,6 +54,7 @@ impl Outcome {
             interrupted: done.interrupted,
             failure: done.failure,
             cache: None,
+            tenants: Vec::new(),
             workload: done.workload,
         };
         match place {

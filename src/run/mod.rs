@@ -16,6 +16,8 @@
 //! | `volume` | makes volumes on images; checks, repairs and describes those of dm-zoned |
 //! | `stored_volume` | checks, repairs and describes volumes of file systems on images |
 //! | `labelling` | labels the writes of a file system by reading its metadata |
+//! | `fill` | how much is written before a run counts |
+//! | `tenants` | queues of several tenants of a device |
 //! | `engine` | fill, precondition, and the counted run of a block workload |
 //! | `backend` | the backends of the engine |
 //! | `blocks` | splits ranges of bytes into blocks |
@@ -51,6 +53,7 @@ mod engine;
 mod error;
 mod file_system;
 mod files;
+mod fill;
 mod fit;
 mod future;
 mod in_directory;
@@ -76,6 +79,7 @@ pub mod shared;
 mod stations;
 mod steady;
 mod stored_volume;
+mod tenants;
 mod threads;
 mod volume;
 mod watched;
@@ -91,6 +95,7 @@ pub use engine::{Options, Progress, Replay};
 pub use error::{InputFault, OpenError, RunError, RunFault, SetupFault};
 pub use file_system::{Owner, is_in_memory, open_file_system, set_owner, simulated_file_system, simulated_space};
 pub use files::{FileRun, FilesRun, Part, Threads, WhatIsStored, run_files};
+pub use fill::Fill;
 pub use job::run;
 pub use labelling::Labelling;
 pub use logging::Logging;
@@ -218,7 +223,7 @@ impl<'a> Prepared<'a> {
     }
 
     /// Tells the path the future: all requests of a workload that was opened for its exported bytes, after a fill or not.
-    fn foresee(&mut self, workload: &mut dyn Workload, fill: bool) -> Result<(), RunError> {
+    fn foresee(&mut self, workload: &mut dyn Workload, fill: Fill) -> Result<(), RunError> {
         match &mut self.driven {
             Driven::Sfs(file) => file.foresee(workload, fill),
             _ => Ok(()),

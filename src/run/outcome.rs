@@ -14,7 +14,7 @@ use crate::expression::{Kind, with_top_options};
 use crate::fs::sfs::Census;
 use crate::label::{Content, Label};
 use crate::report::{
-    CacheResult, CpuResult, EngineResult, FilesResult, Latencies, LedgerRow, RunResult, WorkloadResult,
+    CacheResult, CpuResult, EngineResult, FilesResult, Latencies, LedgerRow, RunResult, TenantResult, WorkloadResult,
     WriteAmplification,
 };
 use crate::task::CpuTable;
@@ -47,6 +47,8 @@ pub(super) struct Measured {
     pub workload: WorkloadResult,
     /// The cache whose drive the path is, if it is one's.
     pub cache: Option<CacheResult>,
+    /// The tenants of the device, if the workload has several queues.
+    pub tenants: Vec<TenantResult>,
     /// The ledger's rows above the path's stations.
     pub above: Vec<LedgerRow>,
     /// The workload's writes to the top station, if it wrote to it directly.
@@ -111,6 +113,7 @@ impl Outcome {
             seconds_simulated: measured.seconds_simulated,
             interrupted: measured.interrupted,
             cache: measured.cache,
+            tenants: measured.tenants,
             flash: parts.flash,
             translation: parts.translation,
             write_amplification: WriteAmplification {
@@ -226,6 +229,7 @@ fn measured<B: Backend>(
         failure: ended.err(),
         workload: served,
         cache: counts.as_ref().map(cache_result),
+        tenants: run.tenants.as_ref().map_or_else(Vec::new, |tenants| tenants.results(seconds_simulated)),
     }
 }
 

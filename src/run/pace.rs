@@ -72,6 +72,12 @@ impl<M: Copy> Flights<M> {
         self.requests.iter().filter(|flight| flight.done.is_none()).map(|flight| flight.moment)
     }
 
+    /// Those of a tenant alone.
+    pub fn moments_of(&self, tenant: u32) -> impl Iterator<Item = M> + '_ {
+        let of_tenant = move |flight: &&Flight<M>| flight.done.is_none() && flight.operation.device == tenant;
+        self.requests.iter().filter(of_tenant).map(|flight| flight.moment)
+    }
+
     /// Adds a request that is in flight. Returns its number.
     #[inline]
     pub fn add(&mut self, operation: Operation, issued: Time, moment: M) -> u64 {
@@ -80,14 +86,15 @@ impl<M: Copy> Flights<M> {
         self.next_number() - 1
     }
 
-    /// The request of this number is done.
+    /// The request of this number is done. Returns its device or tenant.
     #[inline]
-    pub fn land(&mut self, number: u64, at: Time) {
+    pub fn land(&mut self, number: u64, at: Time) -> u32 {
         let place = number.checked_sub(self.first).expect("a request is told once");
         let flight = &mut self.requests[place as usize];
         debug_assert!(flight.done.is_none() && at >= flight.issued, "request {number} is done once, after its issue");
         flight.done = Some(at);
         self.in_flight -= 1;
+        flight.operation.device
     }
 
     /// The number that the next request gets.

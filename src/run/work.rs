@@ -4,6 +4,7 @@ use super::backend::FileShape;
 use super::engine::{Options, Replay};
 use super::error::RunError;
 use super::files::{FilesRun, Part};
+use super::fill::Fill;
 use super::logging::Logging;
 use super::path::Path;
 use super::requests::MAX_REQUEST_BYTES;
@@ -21,7 +22,7 @@ use std::path::Path as FilePath;
 ///
 /// ```
 /// use flashpath::expression::parse_term;
-/// use flashpath::run::{BlockWork, Job, NoMachine, Path, Place, RunOptions, Work, run};
+/// use flashpath::run::{BlockWork, Fill, Job, NoMachine, Path, Place, RunOptions, Work, run};
 /// use flashpath::workload::files::file_workload;
 ///
 /// let path = Path::read("ext/page/nand:size=256M")?;
@@ -32,7 +33,7 @@ use std::path::Path as FilePath;
 /// let result = run(job(RunOptions::default())?, &NoMachine, &mut |_| true)?.result;
 /// assert!(result.ledger.iter().any(|row| row.content == "journal"), "the journal's blocks are counted");
 ///
-/// let refused = job(RunOptions { fill: true, ..RunOptions::default() })?.check();
+/// let refused = job(RunOptions { fill: Fill::ALL, ..RunOptions::default() })?.check();
 /// assert!(refused.is_err(), "an option without a meaning is refused");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -108,13 +109,13 @@ pub type RunProgram<'a> = Box<dyn FnOnce(&FilePath) -> Result<FilesRun, RunError
 /// The options of a run.
 #[derive(Clone, Debug, Default)]
 pub struct RunOptions {
-    /// The issue times of the requests of a block workload in simulated time. `None`: the workload's own queue depth, or
-    /// [`RunOptions::DEPTH`].
+    /// The issue times of the requests of a block workload in simulated time. `None`: the workload's own queues, or
+    /// one of [`RunOptions::DEPTH`].
     pub replay: Option<Replay>,
     /// End after so many requests, or operations of the counted stages.
     pub limit: Option<u64>,
-    /// Write the exported space, or the file, once in order before counting begins.
-    pub fill: bool,
+    /// The part of the exported space, or of the file, that is written once in order before counting begins.
+    pub fill: Fill,
     /// The writes of the workload before counting begins; of a file workload, those of its first counted stage.
     pub precondition: Option<Amount>,
     /// Check that every read returns the newest write, and read everything back at the end.
@@ -159,10 +160,13 @@ impl RunOptions {
 
     /// The engine's options for a block workload.
     pub(super) fn of_engine(&self, seed: u64, workload: &dyn Workload) -> Options {
-        let depth = || workload.queue_depth().unwrap_or(RunOptions::DEPTH);
+        let of_workload = || match workload.tenants() {
+            [] => Replay::Closed { depth: workload.queue_depth().unwrap_or(RunOptions::DEPTH) },
+            _ => Replay::Tenants,
+        };
         Options {
             seed,
-            replay: self.replay.unwrap_or_else(|| Replay::Closed { depth: depth() }),
+            replay: self.replay.unwrap_or_else(of_workload),
             limit: self.limit,
             fill: self.fill,
             precondition: self.precondition,

@@ -45,7 +45,7 @@ pub struct Operation {
     pub content: Content,
     /// The placement hint of a write (a stream or placement handle); 0 for none.
     pub stream: u8,
-    /// The device in a trace of several, numbered from 0 in order of appearance.
+    /// The device in a trace of several, numbered from 0 in order of appearance; the tenant in a workload of several.
     pub device: u32,
 }
 
@@ -67,6 +67,28 @@ pub enum Clock {
     Needed,
 }
 
+/// A source of requests with a queue of its own, beside others on one device: a job of fio.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tenant {
+    /// Its name.
+    pub name: String,
+    /// The most requests that it has in flight.
+    pub queue_depth: u32,
+    /// The parts of the device that it uses: the first byte and the length of each.
+    pub regions: Vec<(u64, u64)>,
+}
+
+/// The answer of a tenant that could issue a request.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum NextOf {
+    /// This one, not before its time.
+    Request(Operation),
+    /// None yet: it begins when others are done.
+    Waits,
+    /// It has ended.
+    Ended,
+}
+
 /// A stream of operations.
 pub trait Workload: Send {
     /// The name in reports: a generator's expression or a trace's file name.
@@ -83,6 +105,18 @@ pub trait Workload: Send {
     /// The source's queue depth at this point, if it sets one, as a fio job does. It changes between batches only.
     fn queue_depth(&self) -> Option<u32> {
         None
+    }
+
+    /// Its tenants, if it has several queues; [`Operation::device`] is their number. Empty: it has one.
+    fn tenants(&self) -> &[Tenant] {
+        &[]
+    }
+
+    /// The next operation of a tenant whose queue has room; its time is that before which it is not issued, on the clock of
+    /// [`Workload::tell_time`]. `is_idle`: no request is in flight. A caller with times asks each tenant; one without takes
+    /// batches, in which tenants take turns.
+    fn next_of(&mut self, _tenant: usize, _is_idle: bool) -> Result<NextOf, WorkloadError> {
+        Ok(NextOf::Ended)
     }
 
     /// True if its requests follow the time of the run.

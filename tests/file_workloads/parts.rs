@@ -4,7 +4,7 @@ use crate::model::{SMALL, workload};
 use crate::runs::{found, run_part};
 use flashpath::expression::parse_term;
 use flashpath::fs::directory::Directory;
-use flashpath::run::{DiskFile, FilesRun, InputFault, Part, RunError, SetupFault};
+use flashpath::run::{DiskFile, FilesRun, Fill, InputFault, Part, RunError, SetupFault};
 use flashpath::workload::files::FileWorkload;
 use flashpath::workload::generator::generator;
 use tempfile::TempDir;
@@ -89,7 +89,7 @@ fn a_setup_with_other_options_or_another_seed_is_detected() {
 #[test]
 fn a_workload_that_keeps_its_file_open_cannot_be_run_in_parts() {
     let blocks = generator(&parse_term("uniform:writes=64K").unwrap(), 1 << 20, 5).unwrap();
-    let disk = DiskFile { size_bytes: 1 << 20, fill: true, fsync_every: None }.workload(blocks, 5);
+    let disk = DiskFile { size_bytes: 1 << 20, fill: Fill::ALL, fsync_every: None }.workload(blocks, 5);
     let outcome = run(&TempDir::new().unwrap(), disk, Part::Counted);
     assert!(matches!(outcome.failure, Some(RunError::Input(InputFault::Inseparable(_)))), "{:?}", outcome.failure);
 }

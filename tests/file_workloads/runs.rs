@@ -97,9 +97,9 @@ fn a_run_counts_the_operations_of_the_counted_stages() {
 #[test]
 fn a_block_workload_runs_in_one_file() {
     let size = 1 << 20;
-    let disk = |text: &str, fill| {
+    let disk = |text: &str, fill: bool| {
         let blocks = generator(&parse_term(text).unwrap(), size, 5).unwrap();
-        DiskFile { size_bytes: size, fill, fsync_every: Some(10) }.workload(blocks, 5)
+        DiskFile { size_bytes: size, fill: fill.into(), fsync_every: Some(10) }.workload(blocks, 5)
     };
     for (text, fill) in [("zipf:theta=1.0,writes=2x,reads=20%,discards=10%", true), ("uniform:writes=300K", false)] {
         let place = TempDir::new().unwrap();

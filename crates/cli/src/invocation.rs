@@ -20,7 +20,7 @@ const FAILED: u8 = 32;
 
 /// The command line in this program's own syntax, the program's name first.
 pub fn arguments() -> Vec<OsString> {
-    translated(std::env::args_os().collect())
+    with_shares(translated(std::env::args_os().collect()))
 }
 
 /// True if mount(8) or umount(8) has called, also in the background process.
@@ -49,6 +49,25 @@ fn translated(arguments: Vec<OsString>) -> Vec<OsString> {
         () if arguments.get(1).is_some_and(|first| first.to_string_lossy().contains('/')) => command("mount", rest()),
         () => arguments,
     }
+}
+
+/// `--fill 70%` is `--fill=70%`: the value may be left out, so that any other word after the option is none.
+fn with_shares(arguments: Vec<OsString>) -> Vec<OsString> {
+    let is_share = |word: &OsStr| {
+        let share = word.to_str().filter(|text| text.ends_with('%'));
+        share.is_some_and(|text| flashpath::units::parse_share(text).is_some())
+    };
+    let mut words: Vec<OsString> = Vec::with_capacity(arguments.len());
+    for word in arguments {
+        match words.last_mut() {
+            Some(before) if before == OsStr::new("--fill") && is_share(&word) => {
+                before.push("=");
+                before.push(word);
+            }
+            _ => words.push(word),
+        }
+    }
+    words
 }
 
 /// Translates the flags of mount(8) and umount(8); those that select this program's default behaviour are dropped.
@@ -89,6 +108,23 @@ mod tests {
     fn read(line: &str) -> String {
         let words = translated(line.split(' ').map(OsString::from).collect());
         words.join(OsStr::new(" ")).into_string().unwrap()
+    }
+
+    #[test]
+    fn a_share_after_fill_is_its_value() {
+        let read = |line: &str| {
+            let words = with_shares(line.split(' ').map(OsString::from).collect());
+            words.join(OsStr::new(" ")).into_string().unwrap()
+        };
+        assert_eq!(read("flashpath run --fill 70% uniform"), "flashpath run --fill=70% uniform");
+        for kept in [
+            "flashpath run --fill uniform",
+            "flashpath run uniform --fill --on page",
+            "run --fill=7% 8%",
+            "run --fill a%",
+        ] {
+            assert_eq!(read(kept), kept);
+        }
     }
 
     #[test]

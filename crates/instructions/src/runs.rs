@@ -1,6 +1,6 @@
 //! Block workloads on drives, and in files of volumes in memory.
 
-use flashpath::run::{BlockWork, Job, NoMachine, Path, Place, RunOptions, Work, run};
+use flashpath::run::{BlockWork, Fill, Job, NoMachine, Path, Place, RunOptions, Work, run};
 use flashpath::units::BLOCK_BYTES;
 use flashpath::workload::Workload;
 use flashpath::workload::trace::{TraceOptions, TraceWorkload};
@@ -31,7 +31,7 @@ fn drive(layer: &str, planes: u32, is_timed: bool) -> String {
 
 /// A generator on a drive that is filled.
 pub fn on_drive(layer: &str, planes: u32, is_timed: bool, work: &'static str) -> Ready {
-    let options = RunOptions { fill: true, limit: Some(crate::units("host_writes")), ..RunOptions::default() };
+    let options = RunOptions { fill: Fill::ALL, limit: Some(crate::units("host_writes")), ..RunOptions::default() };
     Ready { path: Path::read(&drive(layer, planes, is_timed)).expect("a path"), work: Source::Generator(work), options }
 }
 
@@ -39,7 +39,7 @@ pub fn on_drive(layer: &str, planes: u32, is_timed: bool, work: &'static str) ->
 pub fn of_new_drive(layer: &str, planes: u32, is_timed: bool) -> Ready {
     let filled = on_drive(layer, planes, is_timed, "sequential");
     let path = Path::read(&drive(layer, planes, is_timed).replace("size=64M", "size=256M")).expect("a path");
-    Ready { path, options: RunOptions { fill: false, ..filled.options }, ..filled }
+    Ready { path, options: RunOptions { fill: Fill::NONE, ..filled.options }, ..filled }
 }
 
 /// A trace of writes on a drive that is filled.

@@ -287,7 +287,7 @@ impl<'a> Lab<'a> {
         let mut workload = TraceWorkload::open(trace, replaying, drive.exported_bytes())?;
         let precondition = Some(Amount::Bytes(uncounted_bytes));
         let fill = !matches!(aging, Aging::Empty);
-        let options = Options { seed: self.seed, fill, precondition, ..Options::default() };
+        let options = Options { seed: self.seed, fill: fill.into(), precondition, ..Options::default() };
         let outcome = prepare(&read, self.seed)?.run(&mut workload, &options, &mut |_| !self.stops());
         self.is_stopped()?;
         match outcome.failure {
@@ -388,7 +388,7 @@ impl<'a> Lab<'a> {
         let open = Box::new(|bytes| self.generator(expression, bytes));
         let work = BlockWork { name: expression.to_string(), has_times: false, open };
         let options = RunOptions {
-            fill: aging.is_some(),
+            fill: aging.is_some().into(),
             precondition: aging.map(Amount::Times),
             replay: Some(Replay::Closed { depth }),
             ..RunOptions::default()
@@ -501,7 +501,7 @@ impl<'a> Lab<'a> {
 /// the workload are not counted, and then this many requests are.
 fn one_at_a_time(aging: Option<(u64, u64)>) -> RunOptions {
     RunOptions {
-        fill: aging.is_some(),
+        fill: aging.is_some().into(),
         precondition: aging.map(|(bytes, _)| Amount::Bytes(bytes)),
         limit: aging.map(|(_, requests)| requests),
         replay: Some(Replay::Closed { depth: 1 }),

@@ -1,7 +1,7 @@
 //! The options of the command that a sweep can vary: those of `flashpath run` for simulated runs.
 
 use flashpath::expression::{Amount, Capacity, ExpressionError, Kind, OptionKind, Settings, Values, parse_term, words};
-use flashpath::run::{FileShape, Replay, RunOptions};
+use flashpath::run::{FileShape, Fill, Replay, RunOptions};
 use flashpath::workload::trace::Addresses;
 
 /// The options, each with several values. `seed` is the last: it is the one over which means are taken.
@@ -12,7 +12,12 @@ pub static COMMAND: Kind = Kind {
         option("depth", Values::Count(1, 65_536), "", "requests in flight (not set: a fio job's iodepth, else 32)"),
         option("timed", Values::Real(0.0, 1e6), "", "replay a trace at its recorded times, multiplied by this"),
         option("limit", Values::Count(1, u64::MAX), "", "end after this many requests"),
-        option("fill", Values::Switch, "off", "write the exported space once in order before counting begins"),
+        option(
+            "fill",
+            Values::SwitchOrShare,
+            "off",
+            "write the exported space, or this share of it, once in order before counting begins",
+        ),
         option("precondition", Values::Amount, "", "run the workload for this amount of writes before counting begins"),
         option("verify", Values::Switch, "off", "check that every read returns the latest write"),
         option("size", Values::Size(4096, 1 << 50), "", "the size of the file in which a block workload runs"),
@@ -109,7 +114,7 @@ impl Chosen {
         let run = RunOptions {
             replay,
             limit: count("limit"),
-            fill: settings.switch("fill"),
+            fill: Fill::of(settings.switch_or_share("fill")).expect("a checked share is one"),
             precondition: set("precondition").then(|| settings.amount("precondition")),
             verify: settings.switch("verify"),
             file: FileShape {
@@ -135,6 +140,8 @@ impl Chosen {
 fn argument(name: &str, value: &str) -> String {
     match value {
         "on" => format!("--{name}"),
+        // Its value is optional, and belongs to it by the sign alone.
+        share if name == "fill" => format!("--{name}={share}"),
         _ => format!("--{name} {value}"),
     }
 }
@@ -151,11 +158,9 @@ pub fn cell(takes: Option<Values>, text: &str) -> serde_json::Value {
         Some(Values::Capacity(..)) if matches!(Capacity::parse(text), Some(Capacity::Bytes(_))) => {
             parse_size(text).map(serde_json::Value::from)
         }
-        // Divided, not multiplied by 0.01: 57% is 0.57.
-        Some(Values::Share(..) | Values::Capacity(..)) => match text.strip_suffix('%') {
-            Some(percent) => number(percent).map(|percent| serde_json::Value::from(percent / 100.0)),
-            None => number(text).map(serde_json::Value::from),
-        },
+        Some(Values::Share(..) | Values::Capacity(..)) if text.ends_with('%') => cell_of_percent(text),
+        Some(Values::Share(..) | Values::Capacity(..)) => number(text).map(serde_json::Value::from),
+        Some(Values::SwitchOrShare) if text.ends_with('%') => cell_of_percent(text),
         Some(Values::Amount) => match Amount::parse(text) {
             Some(Amount::Bytes(bytes)) => Some(bytes.into()),
             Some(Amount::Times(times)) => Some(times.into()),
@@ -164,6 +169,12 @@ pub fn cell(takes: Option<Values>, text: &str) -> serde_json::Value {
         _ => None,
     };
     cell.unwrap_or_else(|| text.into())
+}
+
+/// The cell of `57%`: a number, of which nothing is left if it is none. Divided, not multiplied by 0.01: it is 0.57.
+fn cell_of_percent(text: &str) -> Option<serde_json::Value> {
+    let percent = text.strip_suffix('%')?.parse::<f64>().ok().filter(|percent| percent.is_finite())?;
+    Some(serde_json::Value::from(percent / 100.0))
 }
 
 #[cfg(test)]
@@ -180,7 +191,7 @@ mod tests {
         let given = [("depth", "8"), ("fill", "on"), ("precondition", "2x"), ("size", "1G"), ("addresses", "wrap")];
         let chosen = Chosen::of(&given.map(|(name, value)| (name, value.to_string())));
         assert_eq!(chosen.run.replay, Some(Replay::Closed { depth: 8 }));
-        assert!(chosen.run.fill && chosen.run.file.bytes == Some(1 << 30));
+        assert!(chosen.run.fill == Fill::ALL && chosen.run.file.bytes == Some(1 << 30));
         assert_eq!((chosen.addresses, chosen.of_traces), (Addresses::Wrap, vec!["addresses"]));
         assert_eq!(chosen.arguments.join(" "), "--depth 8 --fill --precondition 2x --size 1G --addresses wrap");
         assert_eq!(Chosen::of(&[]).repeat, 1);

@@ -12,6 +12,7 @@ use crate::run::accounts::Stored;
 use crate::run::blocks::{AT_ONCE, covered, cut, parts, touched};
 use crate::run::dummy::{PLAIN_FILE, write_dummy};
 use crate::run::error::{InputFault, RunError};
+use crate::run::fill::Fill;
 use crate::run::future::deaths;
 use crate::task::{CpuTable, Task};
 use crate::time::Time;
@@ -75,7 +76,7 @@ impl SfsBackend {
     /// Tells the volume when the blocks of the file will die. The file is new.
     ///
     /// Fails if the volume's clock does not count writes.
-    pub fn foresee(&mut self, workload: &mut dyn Workload, fill: bool) -> Result<(), RunError> {
+    pub fn foresee(&mut self, workload: &mut dyn Workload, fill: Fill) -> Result<(), RunError> {
         if !self.volume.counts_writes() {
             let what = "a grouping by the future counts time in writes, and this volume measures it".to_string();
             let help = Some("add clock=writes to sfs, or timing=off to the device".to_string());

@@ -2,6 +2,7 @@
 
 use super::placement::Hints;
 use super::ranges::Ranges;
+use super::rate::Arrivals;
 use super::settings::{DIRECTIONS, JobSettings, Requests};
 use super::zones::{Stride, ZoneCursor, ZoneMode, ZonedSpace};
 use crate::label::Content;
@@ -10,6 +11,8 @@ use crate::workload::{Action, Operation};
 
 /// One clone of a job, and its progress.
 pub(super) struct Job {
+    /// The number of its section.
+    section: usize,
     requests: Requests,
     start_bytes: u64,
     length_bytes: u64,
@@ -20,6 +23,7 @@ pub(super) struct Job {
     /// Draws hints. Apart from `random`, so that they do not shift the requests.
     hint_random: Random,
     queue_depth: u32,
+    arrivals: Option<Arrivals>,
     runtime_ns: Option<u64>,
     is_time_based: bool,
     requests_left: u64,
@@ -56,6 +60,7 @@ impl Job {
             ZoneMode::None | ZoneMode::Strided { .. } => None,
         };
         Job {
+            section,
             requests: settings.requests,
             start_bytes: portion.start_bytes,
             length_bytes: portion.length_bytes,
@@ -65,6 +70,7 @@ impl Job {
             hints: settings.hints.clone(),
             hint_random: Random::new(seed, &format!("{purpose} placement")),
             queue_depth: settings.queue_depth,
+            arrivals: settings.rate.map(|rate| Arrivals::new(rate, Random::new(seed, &format!("{purpose} rate")))),
             runtime_ns: settings.runtime_ns,
             is_time_based: settings.is_time_based,
             requests_left: settings.most_requests.unwrap_or(u64::MAX),
@@ -85,6 +91,11 @@ impl Job {
 
     pub fn queue_depth(&self) -> u32 {
         self.queue_depth
+    }
+
+    /// The number of its section.
+    pub fn section(&self) -> usize {
+        self.section
     }
 
     /// True if its next operation follows the last at once: the first write to a zone that was reset.
@@ -138,7 +149,14 @@ impl Job {
             Requests::Mixed => Action::Write,
             Requests::TrimWrite => Action::Discard,
         };
-        let operation = self.operation(action, space);
+        let comes_ns = self.arrivals.as_mut().map_or(0, |arrivals| arrivals.next(direction_of(action)));
+        if self.now_ns.is_some() && self.runtime_ns.is_some_and(|runtime| comes_ns >= runtime) {
+            // It would come when the job has ended.
+            self.requests_left = 0;
+            return std::mem::take(&mut self.end_flush_due).then_some(FLUSH);
+        }
+        let time_ns = self.began_ns.unwrap_or(0) + comes_ns;
+        let operation = Operation { time_ns, ..self.operation(action, space) };
         self.requests_left -= 1;
         if operation.action == Action::Discard && action == Action::Write {
             return Some(operation);
@@ -157,8 +175,7 @@ impl Job {
 
     /// The next request. A write to a zone that has to be reset first is that reset, and due after it.
     fn operation(&mut self, action: Action, space: Option<&mut ZonedSpace>) -> Operation {
-        let direction = DIRECTIONS.iter().position(|known| *known == action).unwrap_or_default();
-        let (begin, length) = self.ranges.next(direction, &mut self.random);
+        let (begin, length) = self.ranges.next(direction_of(action), &mut self.random);
         let stream = match action {
             Action::Write => self.hints.next(self.writes, &mut self.hint_random),
             _ => 0,
@@ -190,6 +207,11 @@ impl Job {
         self.writes += 1;
         self.flush_due = self.flush_every.iter().any(|every| *every > 0 && self.writes.is_multiple_of(*every));
     }
+}
+
+/// The place of an action in fio's lists.
+fn direction_of(action: Action) -> usize {
+    DIRECTIONS.iter().position(|known| *known == action).unwrap_or_default()
 }
 
 const FLUSH: Operation = Operation {

@@ -12,7 +12,7 @@ pub(super) enum Meaning {
 }
 
 /// The honoured keys, with the canonical name of each.
-const HONOURED: [(&str, &str); 52] = [
+const HONOURED: [(&str, &str); 54] = [
     ("ba", "blockalign"),
     ("blockalign", "blockalign"),
     ("blocksize", "bs"),
@@ -50,6 +50,8 @@ const HONOURED: [(&str, &str); 52] = [
     ("plid_select", "plid_select"),
     ("plids", "plids"),
     ("randseed", "randseed"),
+    ("rate_iops", "rate_iops"),
+    ("rate_process", "rate_process"),
     ("readwrite", "rw"),
     ("runtime", "runtime"),
     ("rw", "rw"),
@@ -94,12 +96,12 @@ const IGNORED: &str = "\
     verify_pattern verify_state_load verify_state_save write_bw_log write_hist_log write_iolog write_iops_log \
     write_lat_log zero_buffers zone_reset_frequency zone_reset_threshold";
 
-const CLOCK: &str = "it depends on the clock, and requests are issued as soon as the queue depth allows; set the amount with io_size, or the time with runtime";
+const CLOCK: &str = "it depends on the clock, and requests are issued as soon as the queue depth allows; set the amount with io_size, the time with runtime, or the rate with rate_iops";
 const REPLAY: &str = "give the log itself as the workload";
 const ENDS_EARLY: &str = "it ends jobs by measurements; use io_size instead";
 
 /// The key, the values that switch it off (joined by |), and the reason for refusing it.
-const REFUSED: [(&str, &str, &str); 45] = [
+const REFUSED: [(&str, &str, &str); 43] = [
     ("dp_scheme", "", "give the identifiers in plids"),
     ("exitall", "0", ENDS_EARLY),
     ("exit_what", "", ENDS_EARLY),
@@ -122,12 +124,10 @@ const REFUSED: [(&str, &str, &str); 45] = [
     ("pre_read", "0", "use rw=read in a job of its own, and stonewall in the next"),
     ("profile", "", "write its jobs out"),
     ("ramp_time", "0", CLOCK),
-    ("rate", "0", CLOCK),
+    ("rate", "0", "give the rate of requests in rate_iops"),
     ("rate_cycle", "", CLOCK),
-    ("rate_iops", "0", CLOCK),
     ("rate_iops_min", "0", CLOCK),
     ("rate_min", "0", CLOCK),
-    ("rate_process", "linear", CLOCK),
     ("read_iolog", "", REPLAY),
     ("read_beyond_wp", "0", "reads stay below the write pointer; without a job that writes they go everywhere"),
     ("rw_sequencer", "sequential", "offset modifiers are not implemented"),

@@ -8,12 +8,13 @@
 //! | `sizes` | the sizes of requests: one, a split, a range |
 //! | `placement` | the placement hints of writes |
 //! | `skew` | `random_distribution` and the random map |
+//! | `rate` | the times of requests that come at a rate |
 //! | `ranges` | offsets and lengths, drawn from all of these |
 //! | `zones` | `zonemode`: strides, and the write pointers of zones |
 //! | `job` | a running job: its operations |
 //!
-//! All requests go to the one device, whatever the `filename`. Jobs run side by side and take turns, request by
-//! request; `stonewall` makes a job wait for those before it. An unimplemented key that would change the requests is an
+//! All requests go to the one device, whatever the `filename`. Jobs run side by side, each with its own queue: they are the
+//! tenants of the device. Without times they take turns, request by request. `stonewall` makes a job wait for those before it. An unimplemented key that would change the requests is an
 //! error with its line. `docs/workloads.md` lists the keys and the differences from fio.
 
 mod ini;
@@ -21,13 +22,14 @@ mod job;
 mod keys;
 mod placement;
 mod ranges;
+mod rate;
 mod settings;
 mod sizes;
 mod skew;
 mod values;
 mod zones;
 
-use super::{Action, Clock, Operation, Workload, WorkloadError};
+use super::{Action, Clock, NextOf, Operation, Tenant, Workload, WorkloadError};
 use job::Job;
 use settings::JobSettings;
 use std::collections::VecDeque;
@@ -85,7 +87,31 @@ pub fn fio_job_text(file: &str, text: &str, device_bytes: u64, seed: u64) -> Res
     } else {
         Clock::Unheard
     };
-    Ok(Box::new(FioJobs { name, groups, warnings, amount_bytes, ended_bytes: 0.0, space, clock, now_ns: None }))
+    let has_rate = all.iter().any(|job| job.rate.is_some());
+    // Jobs that share zones write them in the order of their turns.
+    let has_queues = space.is_none() && (all.len() > 1 || has_rate);
+    let tenants = if has_queues { all.iter().map(tenant).collect() } else { Vec::new() };
+    let (ended_bytes, now_ns, is_asked_by_tenant) = (0.0, None, false);
+    Ok(Box::new(FioJobs {
+        name,
+        groups,
+        tenants,
+        warnings,
+        amount_bytes,
+        ended_bytes,
+        space,
+        clock,
+        now_ns,
+        has_rate,
+        is_asked_by_tenant,
+    }))
+}
+
+/// A section as a tenant: its clones share a queue, which has room for the requests of all.
+fn tenant(job: &JobSettings) -> Tenant {
+    let regions = job.portions.iter().map(|portion| (portion.start_bytes, portion.length_bytes)).collect();
+    let queue_depth = job.queue_depth.saturating_mul(job.portions.len() as u32);
+    Tenant { name: job.name.clone(), queue_depth, regions }
 }
 
 /// The zones of the jobs' device, if jobs have any.
@@ -113,6 +139,8 @@ struct Group {
 struct FioJobs {
     name: String,
     groups: VecDeque<Group>,
+    /// The sections, if there are several, or requests come at a rate; none where they share zones.
+    tenants: Vec<Tenant>,
     warnings: Vec<String>,
     /// The bytes that all jobs move, for the progress alone. A real number: the sum may exceed 64 bits.
     amount_bytes: f64,
@@ -123,6 +151,28 @@ struct FioJobs {
     clock: Clock,
     /// The time of the next request, if it is told.
     now_ns: Option<u64>,
+    has_rate: bool,
+    /// True if tenants are asked for their requests, with times.
+    is_asked_by_tenant: bool,
+}
+
+impl FioJobs {
+    /// The next operation of a job that was taken from the running group; `None` if it has ended. Otherwise it is put back, as the
+    /// last unless its next operation follows at once.
+    fn next_of_job(&mut self, mut job: Job) -> Option<Operation> {
+        let Some(operation) = job.next(self.now_ns, self.space.as_mut()) else {
+            self.ended_bytes += job.amount_bytes() as f64;
+            return None;
+        };
+        let device = if self.tenants.is_empty() { 0 } else { job.section() as u32 };
+        let jobs = &mut self.groups.front_mut()?.jobs;
+        if job.goes_on() {
+            jobs.push_front(job)
+        } else {
+            jobs.push_back(job)
+        }
+        Some(Operation { device, ..operation })
+    }
 }
 
 impl Workload for FioJobs {
@@ -135,7 +185,7 @@ impl Workload for FioJobs {
         let mut appended = 0;
         while appended < limit {
             let Some(group) = self.groups.front_mut() else { break };
-            let Some(mut job) = group.jobs.pop_front() else {
+            let Some(job) = group.jobs.pop_front() else {
                 self.groups.pop_front();
                 // A batch holds requests of one group: the next may have another queue depth.
                 if appended > 0 {
@@ -143,16 +193,34 @@ impl Workload for FioJobs {
                 }
                 continue;
             };
-            match job.next(self.now_ns, self.space.as_mut()) {
-                Some(operation) => {
-                    batch.push(operation);
-                    appended += 1;
-                    if job.goes_on() { group.jobs.push_front(job) } else { group.jobs.push_back(job) }
-                }
-                None => self.ended_bytes += job.amount_bytes() as f64,
+            if let Some(operation) = self.next_of_job(job) {
+                batch.push(operation);
+                appended += 1;
             }
         }
         Ok(appended)
+    }
+
+    fn tenants(&self) -> &[Tenant] {
+        &self.tenants
+    }
+
+    fn next_of(&mut self, tenant: usize, is_idle: bool) -> Result<NextOf, WorkloadError> {
+        self.is_asked_by_tenant = true;
+        // A group begins when all requests of the one before it are done.
+        while is_idle && self.groups.front().is_some_and(|group| group.jobs.is_empty()) {
+            self.groups.pop_front();
+        }
+        let is_of = |job: &Job| job.section() == tenant;
+        while let Some(jobs) = self.groups.front_mut().map(|group| &mut group.jobs)
+            && let Some(job) = jobs.iter().position(is_of).and_then(|place| jobs.remove(place))
+        {
+            if let Some(operation) = self.next_of_job(job) {
+                return Ok(NextOf::Request(operation));
+            }
+        }
+        let begins_later = self.groups.iter().skip(1).any(|group| group.jobs.iter().any(is_of));
+        Ok(if begins_later { NextOf::Waits } else { NextOf::Ended })
     }
 
     fn progress(&self) -> Option<f64> {
@@ -179,6 +247,9 @@ impl Workload for FioJobs {
         let is_unheard = self.clock == Clock::Heard && self.now_ns.is_none();
         let what = "runtime is ignored: the path has no times, and a job ends at its size";
         let unheard = is_unheard.then(|| format!("{}: {what}", self.name));
-        self.warnings.iter().cloned().chain(unheard).collect()
+        let is_unpaced = self.has_rate && !self.is_asked_by_tenant;
+        let what = "rate_iops is ignored: the path has no times, --depth gives one queue, or jobs share zones";
+        let unpaced = is_unpaced.then(|| format!("{}: {what}", self.name));
+        self.warnings.iter().cloned().chain(unheard).chain(unpaced).collect()
     }
 }

@@ -3,6 +3,7 @@
 use super::ini::{Section, error_at};
 use super::keys::{Meaning, meaning};
 use super::placement::{self, Hints};
+use super::rate::Rate;
 use super::sizes::{SECTOR_BYTES, Sizes};
 use super::skew::Skew;
 use super::values::{Value, parse_number, percent_of};
@@ -50,6 +51,7 @@ pub(super) struct Portion {
 /// The checked settings of a job.
 #[derive(Clone, Debug)]
 pub(super) struct JobSettings {
+    pub name: String,
     pub requests: Requests,
     /// True if offsets are random; otherwise they are sequential.
     pub is_random: bool,
@@ -60,6 +62,8 @@ pub(super) struct JobSettings {
     /// One portion for each clone.
     pub portions: Vec<Portion>,
     pub queue_depth: u32,
+    /// The rate of its requests; `None`: they come as its queue has room.
+    pub rate: Option<Rate>,
     pub read_share: f64,
     pub skew: Skew,
     /// True if every block is visited once before any is visited again (fio's random map).
@@ -183,12 +187,14 @@ pub(super) fn settle(
     let in_zones = zones != ZoneMode::None;
     let covers = is_random && !no_map && skew == Skew::Even && is_wholly_random && !is_aligned && !in_zones;
     let settings = JobSettings {
+        name: section.name.clone(),
         requests,
         is_random,
         sizes,
         align,
         portions,
         queue_depth: read_queue_depth(&job, warnings)?,
+        rate: read_rate(&job)?,
         read_share: read_mix(&job)?,
         skew,
         covers,
@@ -414,6 +420,19 @@ fn read_portions(
         portions.push(Portion { start_bytes: start, length_bytes: length, amount_bytes });
     }
     Ok(portions)
+}
+
+/// The rate of requests, for reads, writes and discards.
+fn read_rate(job: &Job) -> Result<Option<Rate>, WorkloadError> {
+    const WHAT: &str = "requests a second, such as 1000";
+    let of = |text: &str| parse_number(text).map(|iops| iops as f64);
+    let iops = job.or("rate_iops", [0.0; 3], |value| value.triple(0.0, WHAT, of))?;
+    let words = [("linear", false), ("poisson", true)];
+    let is_poisson = job.or("rate_process", false, |value| value.choose(words))?;
+    if iops == [0.0; 3] && is_poisson {
+        return Err(job.error("rate_process", "it has no effect without rate_iops".to_string()));
+    }
+    Ok((iops != [0.0; 3]).then_some(Rate { iops, is_poisson }))
 }
 
 /// The share of reads; the later of rwmixread and rwmixwrite counts.

@@ -1,6 +1,8 @@
-//! `flashpath convert`: any trace format to CSV or Parquet, calls to a recording, a configuration of MQSim to a path.
+//! `flashpath convert`: any trace format to CSV or Parquet, calls to a recording, a configuration of MQSim to a path, its flows to
+//! jobs of fio.
 
 mod mqsim;
+mod mqsim_flows;
 
 use crate::failure::Failure;
 use crate::trace_file::TraceFile;
@@ -15,14 +17,17 @@ const RECORDING: &str = "fpcalls";
 /// The extension of configurations of MQSim.
 const CONFIGURATION: &str = "xml";
 
-/// Convert a trace of any format to CSV or Parquet, calls of strace to a recording of calls, or a drive of MQSim to a path
+/// Convert a trace of any format to CSV or Parquet, calls of strace to a recording of calls, a drive of MQSim to a path, or its flows to fio jobs
 #[derive(clap::Args)]
 pub struct Convert {
     /// The trace, or - for standard input; its format is recognised by its content. NAME.xml: MQSim's ssdconfig.xml, whose
-    /// path is printed
+    /// path is printed, or its workload.xml, whose flows are printed as jobs of fio
     trace: PathBuf,
     /// The file to write: NAME.csv, NAME.csv.zst, NAME.csv.gz or NAME.parquet; of strace -f -ttt -yy -T also NAME.fpcalls
     output: Option<PathBuf>,
+    /// The scenario of a workload.xml, counted from 1, if it has several
+    #[arg(long, value_name = "N")]
+    scenario: Option<usize>,
     #[command(flatten)]
     reading: Reading,
 }
@@ -32,6 +37,10 @@ impl Convert {
     pub fn run(self) -> Result<(), Failure> {
         if self.trace.extension().is_some_and(|extension| extension == CONFIGURATION) {
             return self.convert_configuration();
+        }
+        if self.scenario.is_some() {
+            let help = "leave it out, or name MQSim's workload.xml".to_string();
+            return Err(Failure::input("--scenario is of flows of MQSim".to_string(), Some(help)));
         }
         let Some(output) = self.output.clone() else {
             let message = "there is no file to write".to_string();
@@ -43,18 +52,21 @@ impl Convert {
         Conversion { trace: self.trace, output, reading: self.reading }.run()
     }
 
-    /// Prints the path of a drive of MQSim, or writes it to a file; what it leaves out, on standard error.
+    /// Prints the path of a drive of MQSim, or its flows, or writes that to a file; what it leaves out, on standard error.
     fn convert_configuration(self) -> Result<(), Failure> {
         let text = std::fs::read_to_string(&self.trace)
             .map_err(|error| Failure::input(format!("cannot read {}: {error}", self.trace.display()), None))?;
-        let mqsim::Converted { path, notes } = mqsim::convert(&text)?;
+        let (converted, notes) = match mqsim_flows::convert(&text, self.scenario) {
+            Some(flows) => flows.map(|flows| (flows.jobs, flows.notes))?,
+            None => mqsim::convert(&text).map(|drive| (format!("{}\n", drive.path), drive.notes))?,
+        };
         match &self.output {
-            None => crate::print(&format!("{path}\n"))?,
+            None => crate::print(&converted)?,
             Some(output) if crate::is_same_file(&self.trace, output) => {
                 let message = format!("{} is the configuration: the conversion would replace it", output.display());
                 return Err(Failure::input(message, Some("choose another name for the output".to_string())));
             }
-            Some(output) => flashpath::report::write_file(output, format!("{path}\n"))?,
+            Some(output) => flashpath::report::write_file(output, converted)?,
         }
         for note in notes {
             crate::print_message(&format!("warning: {}: {note}", self.trace.display()));

@@ -61,8 +61,8 @@ pub(super) struct Converted {
     pub notes: Vec<String>,
 }
 
-/// The parameters of a file, by name, each with its line. Those that were asked for are used up.
-struct Parameters {
+/// The parameters below an element, by name, each with its line. Those that were asked for are used up.
+pub(super) struct Parameters {
     values: BTreeMap<String, (String, u32)>,
 }
 
@@ -76,6 +76,11 @@ impl Parameters {
             let help = "take MQSim's ssdconfig.xml, which begins with <Execution_Parameter_Set>".to_string();
             return Err(Failure::input(message, Some(help)));
         }
+        Ok(Parameters::under(&document, root))
+    }
+
+    /// Those below an element.
+    pub fn under(document: &roxmltree::Document<'_>, root: roxmltree::Node<'_, '_>) -> Parameters {
         let leaves = root
             .descendants()
             .filter(|node| node.is_element() && *node != root && node.children().all(|child| !child.is_element()));
@@ -83,15 +88,16 @@ impl Parameters {
             let line = document.text_pos_at(node.range().start).row;
             (node.tag_name().name().to_string(), (node.text().unwrap_or_default().trim().to_string(), line))
         };
-        Ok(Parameters { values: leaves.map(value).collect() })
+        Parameters { values: leaves.map(value).collect() }
     }
 
-    fn take(&mut self, name: &str) -> Option<(String, u32)> {
+    /// Uses a parameter up: its text and its line.
+    pub fn take(&mut self, name: &str) -> Option<(String, u32)> {
         self.values.remove(name)
     }
 
     /// A number; MQSim's own default is not ours, so that each must be there.
-    fn number(&mut self, name: &str) -> Result<f64, Failure> {
+    pub fn number(&mut self, name: &str) -> Result<f64, Failure> {
         let Some((text, line)) = self.take(name) else {
             let help = Some("take a whole ssdconfig.xml".to_string());
             return Err(Failure::input(format!("the configuration has no {name}"), help));
@@ -100,7 +106,8 @@ impl Parameters {
         number.ok_or_else(|| wrong(name, &text, line, "write a number that is not negative"))
     }
 
-    fn count(&mut self, name: &str) -> Result<u64, Failure> {
+    /// A whole number of at least 1.
+    pub fn count(&mut self, name: &str) -> Result<u64, Failure> {
         let line = self.values.get(name).map_or(0, |(_, line)| *line);
         let number = self.number(name)?;
         match number.fract() == 0.0 && (1.0..=1e15).contains(&number) {
@@ -109,8 +116,18 @@ impl Parameters {
         }
     }
 
+    /// A number up to 100.
+    pub fn percentage(&mut self, name: &str) -> Result<f64, Failure> {
+        let line = self.values.get(name).map_or(0, |(_, line)| *line);
+        let number = self.number(name)?;
+        match number <= 100.0 {
+            true => Ok(number),
+            false => Err(wrong(name, &number.to_string(), line, "write a percentage from 0 to 100")),
+        }
+    }
+
     /// One of several words.
-    fn word<T: Copy>(&mut self, name: &str, words: &[(&str, T)]) -> Result<T, Failure> {
+    pub fn word<T: Copy>(&mut self, name: &str, words: &[(&str, T)]) -> Result<T, Failure> {
         let (text, line) = self.take(name).unwrap_or_default();
         let known = words.iter().find(|(word, _)| word.eq_ignore_ascii_case(&text));
         known.map(|(_, value)| *value).ok_or_else(|| {
@@ -120,7 +137,8 @@ impl Parameters {
     }
 }
 
-fn wrong(name: &str, text: &str, line: u32, help: &str) -> Failure {
+/// The error of a value.
+pub(super) fn wrong(name: &str, text: &str, line: u32, help: &str) -> Failure {
     Failure::input(format!("line {line}: {name} is '{text}'"), Some(help.to_string()))
 }
 
@@ -145,25 +163,27 @@ pub(super) fn convert(text: &str) -> Result<Converted, Failure> {
     notes.push(
         "a flow with Device_Level_Data_Caching_Mode=TURNED_OFF bypasses the cache: leave out cache:.../ for it".into(),
     );
-    notes.extend(leftovers(parameters));
+    notes.extend(parameters.leftovers(WITHOUT_COUNTERPART));
     Ok(Converted { path, notes })
 }
 
-/// What the parameters that were not asked for mean.
-fn leftovers(parameters: Parameters) -> Vec<String> {
-    let told = |(name, (value, line)): (String, (String, u32))| {
-        if OF_OUTPUT.contains(&name.as_str()) {
-            return None;
-        }
-        if WITHOUT_EFFECT.contains(&name.as_str()) {
-            return Some(format!("line {line}: {name} has no effect in MQSim"));
-        }
-        Some(match WITHOUT_COUNTERPART.iter().find(|(known, _)| *known == name) {
-            Some((_, why)) => format!("line {line}: {name}={value} is left out: {why}"),
-            None => format!("line {line}: {name}={value} is left out: it is not known"),
-        })
-    };
-    parameters.values.into_iter().filter_map(told).collect()
+impl Parameters {
+    /// What the parameters that were not asked for mean; those of the list have no counterpart.
+    pub fn leftovers(self, without_counterpart: &'static [(&str, &str)]) -> impl Iterator<Item = String> {
+        let told = move |(name, (value, line)): (String, (String, u32))| {
+            if OF_OUTPUT.contains(&name.as_str()) {
+                return None;
+            }
+            if WITHOUT_EFFECT.contains(&name.as_str()) {
+                return Some(format!("line {line}: {name} has no effect in MQSim"));
+            }
+            Some(match without_counterpart.iter().find(|(known, _)| *known == name) {
+                Some((_, why)) => format!("line {line}: {name}={value} is left out: {why}"),
+                None => format!("line {line}: {name}={value} is left out: it is not known"),
+            })
+        };
+        self.values.into_iter().filter_map(told)
+    }
 }
 
 struct Flash {

@@ -133,7 +133,7 @@ impl Run {
         RunOptions {
             replay,
             limit: self.limit,
-            fill: self.fill,
+            fill: self.fill.unwrap_or_default(),
             precondition: self.precondition,
             verify: self.verify,
             age: self.age.clone(),

@@ -19,7 +19,7 @@ use crate::words::one_of;
 use crate::workload::{Replaying, Source};
 use flashpath::expression::Amount;
 use flashpath::report::{Environment, RequestLog};
-use flashpath::run::{Age, Logging, Part, Path};
+use flashpath::run::{Age, Fill, Logging, Part, Path};
 use flashpath::task::CpuTable;
 use flashpath_environment::environment;
 use jobs::Runner;
@@ -78,9 +78,9 @@ pub struct Run {
     /// End after this many requests
     #[arg(long, value_name = "REQUESTS", value_parser = clap::value_parser!(u64).range(1..))]
     pub limit: Option<u64>,
-    /// Write the exported space once in order before counting begins
-    #[arg(long)]
-    pub fill: bool,
+    /// Write the exported space, or this share of it from its start, such as 70%, once in order before counting begins
+    #[arg(long, value_name = "SHARE", num_args = 0..=1, require_equals = true, default_missing_value = "on", value_parser = fill)]
+    fill: Option<Fill>,
     /// Run the workload for this amount of its own writes before counting begins, such as 4G or 2x: twice what the path
     /// exports (with a file, its size). What is left of the workload is counted
     #[arg(long, value_name = "AMOUNT", value_parser = amount)]
@@ -174,6 +174,10 @@ fn span(text: &str) -> Result<u64, String> {
 fn share(text: &str) -> Result<f64, String> {
     let share = flashpath::units::parse_share(text).filter(|share| (0.0..=1.0).contains(share));
     share.ok_or_else(|| "expected a share from 0% to 100%, such as 85%".to_string())
+}
+
+fn fill(text: &str) -> Result<Fill, String> {
+    Fill::parse(text).ok_or_else(|| "expected a share from 0% to 100%, such as 70%, on or off".to_string())
 }
 
 fn disk_size(text: &str) -> Result<u64, String> {

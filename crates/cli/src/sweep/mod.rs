@@ -56,8 +56,8 @@ pub struct Sweep {
     /// End after this many requests
     #[arg(long, value_name = "REQUESTS")]
     limit: Option<String>,
-    /// Write the exported space once in order before counting begins: on, off or on:off
-    #[arg(long, value_name = "SWITCH", num_args = 0..=1, require_equals = true, default_missing_value = "on")]
+    /// Write the exported space, or a share of it, once in order before counting begins: on, off, 70% or off:50%:on
+    #[arg(long, value_name = "SHARE", num_args = 0..=1, require_equals = true, default_missing_value = "on")]
     fill: Option<String>,
     /// Run the workload for this amount of writes before counting begins
     #[arg(long, value_name = "AMOUNT")]

@@ -91,7 +91,112 @@ fn a_drive_of_mqsim_is_a_path_that_runs() {
     assert_eq!(std::fs::read_to_string(bench.path("drive.path")).unwrap().trim(), path);
     bench.refuses(&["convert", "ssdconfig.xml", "./ssdconfig.xml"], &["would replace it"]);
     bench.write("workload.xml", "<MQSim_IO_Scenarios></MQSim_IO_Scenarios>");
-    bench.refuses(&["convert", "workload.xml"], &["ssdconfig.xml"]);
+    bench.refuses(&["convert", "workload.xml"], &["no scenario", "IO_Scenario"]);
+    bench.write("other.xml", "<Other></Other>");
+    bench.refuses(&["convert", "other.xml"], &["ssdconfig.xml"]);
     bench.write_trace("t.csv", 10);
     bench.refuses(&["convert", "t.csv"], &["no file to write"]);
+}
+
+/// A flow of MQSim's workload.xml, with these parameters in place of others.
+fn flow(changes: &[(&str, &str)]) -> String {
+    let values = [
+        ("Priority_Class", "HIGH"),
+        ("Device_Level_Data_Caching_Mode", "TURNED_OFF"),
+        ("Channel_IDs", "0,1"),
+        ("Chip_IDs", "0"),
+        ("Die_IDs", "0"),
+        ("Plane_IDs", "0"),
+        ("Initial_Occupancy_Percentage", "75"),
+        ("Working_Set_Percentage", "50"),
+        ("Synthetic_Generator_Type", "QUEUE_DEPTH"),
+        ("Read_Percentage", "30"),
+        ("Address_Distribution", "RANDOM_UNIFORM"),
+        ("Percentage_of_Hot_Region", "0"),
+        ("Generated_Aligned_Addresses", "true"),
+        ("Address_Alignment_Unit", "8"),
+        ("Request_Size_Distribution", "FIXED"),
+        ("Average_Request_Size", "8"),
+        ("Variance_Request_Size", "0"),
+        ("Seed", "798"),
+        ("Average_No_of_Reqs_in_Queue", "16"),
+        ("Intensity", "32768"),
+        ("Stop_Time", "0"),
+        ("Total_Requests_To_Generate", "3000"),
+    ];
+    let value = |name: &str, value: &str| {
+        let changed = changes.iter().find(|(changed, _)| *changed == name).map_or(value, |(_, value)| value);
+        format!("<{name}>{changed}</{name}>\n")
+    };
+    let mut text: String = values.iter().map(|(name, text)| value(name, text)).collect();
+    let new = changes.iter().filter(|(name, _)| values.iter().all(|(known, _)| known != name));
+    text.extend(new.map(|(name, text)| format!("<{name}>{text}</{name}>\n")));
+    format!("<IO_Flow_Parameter_Set_Synthetic>\n{text}</IO_Flow_Parameter_Set_Synthetic>\n")
+}
+
+fn scenarios(all: &[&[String]]) -> String {
+    let scenario = |flows: &&[String]| format!("<IO_Scenario>\n{}</IO_Scenario>\n", flows.concat());
+    format!("<MQSim_IO_Scenarios>\n{}</MQSim_IO_Scenarios>\n", all.iter().map(scenario).collect::<String>())
+}
+
+#[test]
+fn flows_of_mqsim_are_jobs_that_run_side_by_side() {
+    let bench = Bench::new();
+    let paced = [
+        ("Channel_IDs", "1"),
+        ("Synthetic_Generator_Type", "BANDWIDTH"),
+        ("Bandwidth", "4096000"),
+        ("Read_Percentage", "100"),
+        ("Address_Distribution", "RANDOM_HOTCOLD"),
+        ("Percentage_of_Hot_Region", "20"),
+        ("Stop_Time", "500000000"),
+    ];
+    bench.write("workload.xml", scenarios(&[&[flow(&[]), flow(&paced)]]));
+    let answer = bench.flashpath(&["convert", "workload.xml"]);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    // The first flow shares one of two channels: three quarters of the space are its own.
+    let expected = "; scenario 1 of MQSim\n\n[flow0]\noffset=0%\nsize=37.5%\nrw=randrw\nnorandommap=1\nblockalign=4096\n\
+                    rwmixread=30\nbs=4096\niodepth=16\nnumber_ios=3000\nio_size=12288000\nrandseed=798\n\n\
+                    [flow1]\noffset=75%\nsize=12.5%\nrw=randrw\nnorandommap=1\nblockalign=4096\n\
+                    random_distribution=zoned:80/20:20/80\nrwmixread=100\nbs=4096\niodepth=65536\nrate_iops=1000,1\n\
+                    rate_process=poisson\nruntime=500000us\ntime_based=1\nrandseed=798\n";
+    assert_eq!(answer.stdout, expected);
+    for told in ["--fill=75%", "flow 1: line", "Priority_Class=HIGH is left out"] {
+        assert!(answer.stderr.contains(told), "{told}: {answer:?}");
+    }
+    assert!(!answer.stderr.contains("Intensity"), "{answer:?}");
+    assert_eq!(bench.flashpath(&["convert", "workload.xml", "flows.fio"]).code, Some(0));
+    let result = bench.json("fio:flows.fio", "page/nand:size=64M,channels=2", &["--fill", "75%"]);
+    let tenants = result["tenants"].as_array().unwrap();
+    assert_eq!((&tenants[0]["name"], &tenants[0]["requests"]), (&"flow0".into(), &3000.into()), "{tenants:?}");
+    let paced = tenants[1]["requests"].as_u64().unwrap();
+    assert!((430..=570).contains(&paced), "{paced} requests in half a second at 1,000 a second");
+    assert!(tenants[1]["latency_ns"]["read"]["p99"].as_u64().unwrap() > 0, "{tenants:?}");
+    assert_eq!(result["options"].as_array().unwrap(), &["--fill=75%"]);
+}
+
+#[test]
+fn a_scenario_is_chosen_and_what_is_no_flow_is_refused() {
+    let bench = Bench::new();
+    let other = flow(&[("Read_Percentage", "100"), ("Address_Distribution", "STREAMING")]);
+    bench.write("workload.xml", scenarios(&[&[flow(&[])], &[other]]));
+    bench.refuses(&["convert", "workload.xml"], &["2 scenarios", "--scenario 1"]);
+    bench.refuses(&["convert", "workload.xml", "--scenario", "3"], &["2 scenarios"]);
+    let second = bench.flashpath(&["convert", "workload.xml", "--scenario", "2"]);
+    assert!(second.stdout.contains("rw=rw\nrwmixread=100\n"), "{second:?}");
+    for (change, said) in [
+        (("Total_Requests_To_Generate", "0"), "has no end"),
+        (("Channel_IDs", "0;1"), "Channel_IDs"),
+        (("Address_Distribution", "ZIPF"), "RANDOM_HOTCOLD"),
+        (("Read_Percentage", "130"), "percentage"),
+    ] {
+        bench.write("wrong.xml", scenarios(&[&[flow(&[change])]]));
+        bench.refuses(&["convert", "wrong.xml"], &[said]);
+    }
+    let traced = "<IO_Flow_Parameter_Set_Trace_Based><File_Path>a</File_Path></IO_Flow_Parameter_Set_Trace_Based>";
+    bench.write("trace.xml", scenarios(&[&[traced.to_string()]]));
+    bench.refuses(&["convert", "trace.xml"], &["no synthetic one", "flashpath run FILE"]);
+    bench.write("configuration.xml", CONFIGURATION);
+    bench.write_trace("t.csv", 10);
+    bench.refuses(&["convert", "t.csv", "u.csv", "--scenario", "1"], &["--scenario is of flows"]);
 }

@@ -34,7 +34,7 @@ def run(  # type: ignore[overload-overlap]  # A text is a sequence of texts, but
     depth: SupportsIndex | None = ...,
     timed: float | None = ...,
     limit: SupportsIndex | None = ...,
-    fill: bool | None = ...,
+    fill: bool | Value | None = ...,
     precondition: Value | None = ...,
     verify: bool | None = ...,
     size: Value | None = ...,
@@ -63,7 +63,7 @@ def run(
     depth: SupportsIndex | None = ...,
     timed: float | None = ...,
     limit: SupportsIndex | None = ...,
-    fill: bool | None = ...,
+    fill: bool | Value | None = ...,
     precondition: Value | None = ...,
     verify: bool | None = ...,
     size: Value | None = ...,
@@ -91,7 +91,7 @@ def run(
     depth: SupportsIndex | None = None,
     timed: float | None = None,
     limit: SupportsIndex | None = None,
-    fill: bool | None = None,
+    fill: bool | Value | None = None,
     precondition: Value | None = None,
     verify: bool | None = None,
     size: Value | None = None,
@@ -123,7 +123,8 @@ def run(
         depth: Requests in flight. Default: a fio job's iodepth, else 32.
         timed: Replay a trace at its recorded times, multiplied by this.
         limit: End after this many requests.
-        fill: Write the exported space once in order before counting begins.
+        fill: Write the exported space once in order before counting begins; 0.7 or ``70%``: this share of it, or of the
+            regions of each job of a fio file.
         precondition: The amount of writes of the workload before counting begins: bytes, ``512M``, or ``2x`` for twice
             the size of the device.
         verify: Check that every read returns the newest write.
