@@ -14,9 +14,9 @@ const TRANSFER: f64 = 20.0;
 
 fn result(work: &str, path: &str, options: &Options) -> RunResult {
     let path = Path::read(path).unwrap();
-    let exported = path.drive().unwrap().exported_bytes();
-    let mut workload = generator(&parse_term(work).unwrap(), exported, options.seed).unwrap();
-    let outcome = prepare(&path, options.seed).unwrap().run(workload.as_mut(), options, &mut |_| true);
+    let prepared = prepare(&path, options.seed).unwrap();
+    let mut workload = generator(&parse_term(work).unwrap(), prepared.exported_bytes(), options.seed).unwrap();
+    let outcome = prepared.run(workload.as_mut(), options, &mut |_| true);
     assert!(outcome.failure.is_none(), "{}: {:?}", path.text, outcome.failure);
     let result = outcome.result;
     assert!(result.sums.iter().all(|sum| sum.holds), "{}: {:?}", path.text, result.sums);
@@ -83,11 +83,7 @@ fn what_cannot_be_is_refused_with_what_would_be_right() {
         ("page/nand:planes=2,plane-commands=multi,timing=off", ["no plane waits", "timing=off"]),
         ("page/nand:cache-program=on,timing=off", ["transfer takes none", "timing=off"]),
         ("page/nand:cache-program=on,suspend=both", ["register", "remove suspend"]),
-        (
-            "sfs/page/nand:planes=2,plane-commands=multi",
-            ["asks for the end of each request at once", "remove plane-commands"],
-        ),
-        ("cache/page/nand:cache-program=on", ["asks for the end of each request at once", "remove cache-program"]),
+        ("cache/page/nand:suspend=both", ["asks for the end of each request at once", "remove suspend"]),
         ("page/nand:planes=2,plane-commands=all", ["all", "multi-same-block"]),
         ("page:place=cdp/nand", ["one plane", "channels=2"]),
         ("page:place=cdp,pace=4/nand:channels=2", ["pace has no meaning", "remove pace"]),
@@ -103,14 +99,39 @@ fn what_cannot_be_is_refused_with_what_would_be_right() {
         };
         assert!(parts.iter().all(|part| message.contains(part)), "{path}: {message}");
     }
-    for flash in ["planes=2,plane-commands=multi", "cache-program=on"] {
+    let suspending = Path::read("page/nand:size=512M,suspend=both").unwrap();
+    let refused = open_device(&suspending, Payload::Stamps, 1).err().expect("a read would interrupt").to_string();
+    assert!(refused.contains("remove"), "{refused}");
+    for flash in ["planes=2,plane-commands=multi", "planes=2,plane-commands=single", "cache-program=on"] {
         let path = Path::read(&format!("page/nand:size=512M,{flash}")).unwrap();
-        let refused = open_device(&path, Payload::Stamps, 1).err().expect(flash).to_string();
-        assert!(refused.contains("remove"), "{refused}");
+        assert!(open_device(&path, Payload::Stamps, 1).is_ok(), "{flash}");
     }
-    // One operation of a die at a time can be told at once.
-    let single = Path::read("page/nand:size=512M,planes=2,plane-commands=single").unwrap();
-    assert!(open_device(&single, Payload::Stamps, 1).is_ok());
+}
+
+/// Below a cache a drive answers each request before it sees the next. Its commands are those of a drive alone: as many operations join
+/// another, and the same load is as much faster.
+#[test]
+fn commands_work_below_stations_that_ask_for_the_end_of_each_request() {
+    let run = |above: &str, commands: &str| {
+        let path = format!(
+            "{above}page:op=28%,buffer=1M/nand:size=64M,pages-per-block=64,planes=4,{TIMES},program=400us{commands}"
+        );
+        let options =
+            Options { fill: Fill::ALL, verify: true, replay: Replay::Closed { depth: 64 }, ..Options::default() };
+        let result = result("sequential:writes=4x,request=64K", &path, &options);
+        assert!(result.sums.iter().all(|sum| sum.holds), "{path}");
+        let operations = result.flash.programmed_pages + result.flash.erased_blocks;
+        (joined(&result) as f64 / operations as f64, result.seconds_simulated.unwrap())
+    };
+    for commands in
+        [",plane-commands=multi", ",plane-commands=multi-same-block", ",plane-commands=multi,cache-program=on"]
+    {
+        let (alone, below) = (run("", commands), run("cache:size=256K/", commands));
+        println!("{commands}: {alone:?} alone, {below:?} below a cache: shares that joined, seconds");
+        assert!((alone.0 - below.0).abs() < 0.05, "{commands}: {alone:?} and {below:?}");
+        let single = run("cache:size=256K/", ",plane-commands=single");
+        assert!(below.1 < 0.6 * single.1, "{commands}: {below:?}, one operation at a time {single:?}");
+    }
 }
 
 /// Commands change times alone: the counts are those of independent planes.

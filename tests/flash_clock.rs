@@ -3,8 +3,8 @@
 //! The reference is simple and slow: it looks at everything at each instant at which something ends.
 
 use flashpath::device::nand::{
-    Cells, CommandTimes, DieCommands, EraseBlock, Geometry, Latencies, NandSettings, PageKind, PageTimes, PlaneCommands, Reserving,
-    Scheduled, Suspension, Telling, Timing,
+    Cells, CommandTimes, DieCommands, EraseBlock, Geometry, Latencies, NandSettings, PageKind, PageTimes,
+    PlaneCommands, Reserving, Scheduled, Suspension, Telling, Timing,
 };
 use flashpath::device::wait_log::{Purpose, WaitLog};
 use flashpath::expression::parse_term;
@@ -527,7 +527,9 @@ fn commands_and_transfers_take_their_times_on_the_channel() {
     let of_issue = Latencies { read_transfer_ns: 20_000, program_transfer_ns: 25_000, command, ..OF_ISSUE };
     let wanted = [(Kind::Read(1), 0), (Kind::Read(1), 1), (Kind::Erase, 2), (Kind::Program, 1)];
     let read = 300 + 75_000 + 20_000;
-    let ends = [read, read + 20_000, read + 200 + 3_800_000, read + 20_000 + 400 + 25_000 + 750_000];
+    // The erase asks for the channel when its plane is free, and finds the other transfer.
+    let free = read + 20_000;
+    let ends = [read, free, free + 200 + 3_800_000, free + 200 + 400 + 25_000 + 750_000];
     let mut reserving = Reserving::new(drive(1, 2, 1), of_issue, None);
     assert_eq!(wanted.map(|(kind, block)| issue(&mut reserving, kind, block, Time::ZERO).0), ends);
     let mut scheduled = Scheduled::new(drive(1, 2, 1), of_issue, None);
@@ -538,8 +540,6 @@ fn commands_and_transfers_take_their_times_on_the_channel() {
     }
     let mut told: Vec<_> = std::iter::from_fn(|| scheduled.next_done(Time(u64::MAX))).collect();
     told.sort_unstable();
-    // With queues the erase asks for the channel when its plane is free, and finds the other transfer.
-    let ends = [ends[0], ends[1], read + 20_000 + 200 + 3_800_000, ends[3] + 200];
     assert_eq!(told.into_iter().map(|(_, at)| at.0).collect::<Vec<_>>(), ends);
 }
 
@@ -799,6 +799,65 @@ fn loops(geometry: Geometry, depth: usize, reads: u64, seed: u64) -> (u64, u64) 
     }
     let with_gaps = ends.into_iter().map(|std::cmp::Reverse(end)| end).max().unwrap();
     (with_queues.0, with_gaps.0)
+}
+
+/// Nanoseconds a page of programs that go to the planes of a die in turn, at depth 64, with queues and with gaps.
+fn programs_in_turn(planes: u32, latencies: Latencies, commands: DieCommands) -> (f64, f64) {
+    const PAGES: u32 = 64;
+    let geometry = Geometry::new(512 << 20, 8192, PAGES, (1, 1, planes)).unwrap();
+    let programs = 20 * PAGES * planes;
+    let block = |number: u32| number / (PAGES * planes) * planes + number % planes;
+    let mut scheduled = Scheduled::new(geometry, latencies, None).with_commands(commands);
+    let (mut at, mut end) = (Time::ZERO, Time::ZERO);
+    for number in 0..programs {
+        if number >= 64 {
+            at = scheduled.next_done(Time(u64::MAX)).unwrap().1;
+        }
+        let begin = scheduled.instant(at);
+        let moment = issue(&mut scheduled, Kind::Program, block(number), begin);
+        scheduled.watch(number.into(), moment);
+    }
+    while let Some((_, done)) = scheduled.next_done(Time(u64::MAX)) {
+        end = done;
+    }
+    let log = WaitLog::default();
+    let mut reserving = Reserving::new(geometry, latencies, Some(&log)).with_commands(&geometry, commands);
+    let mut ends = std::collections::BinaryHeap::new();
+    let (mut at, mut last) = (Time::ZERO, Time::ZERO);
+    for number in 0..programs {
+        if ends.len() == 64 {
+            at = at.max(ends.pop().map(|std::cmp::Reverse(end)| end).unwrap());
+        }
+        let done = issue(&mut reserving, Kind::Program, block(number), at);
+        last = last.max(done);
+        ends.push(std::cmp::Reverse(done));
+    }
+    (end.0 as f64 / f64::from(programs), last.0 as f64 / f64::from(programs))
+}
+
+/// Commands for several planes and registers work where ends are told at once, too: the bandwidth of programs is the closed form.
+#[test]
+fn commands_of_a_die_reach_their_bandwidth_with_queues_and_with_gaps() {
+    let of = |program_ns| Latencies { program_ns, ..OF_ISSUE };
+    let commands = |planes, cache_program| DieCommands { planes, cache_program };
+    let (transfer, program) = (24_900.0, 750_000.0);
+    use PlaneCommands::{Independent, Multi, SameBlock, Single};
+    for (planes, latencies, commands, expected) in [
+        (2, of(750_000), commands(Multi, false), transfer + program / 2.0),
+        (4, of(750_000), commands(SameBlock, false), transfer + program / 4.0),
+        (4, of(750_000), commands(Single, false), transfer + program),
+        (1, of(750_000), commands(Independent, true), program),
+        (1, of(10_000), commands(Independent, true), transfer),
+        (4, of(750_000), commands(Multi, true), program / 4.0),
+        (4, of(60_000), commands(Multi, true), transfer),
+        (4, of(750_000), commands(Single, true), program + transfer),
+    ] {
+        let (queues, gaps) = programs_in_turn(planes, latencies, commands);
+        for (model, found) in [("queues", queues), ("gaps", gaps)] {
+            let is_near = (found / expected - 1.0).abs() < 0.015;
+            assert!(is_near, "{planes} planes, {commands:?}, {model}: {found:.0} ns a page, {expected:.0} expected");
+        }
+    }
 }
 
 /// An operation that is answered at once has its place at a busy channel by the order of issue; the throughput hardly changes. The bound

@@ -273,8 +273,7 @@ impl DeviceSettings for DriveSettings {
         self.memory_bytes_of(false) + self.exported_bytes() / BLOCK_BYTES * holds.width() as u64
     }
 
-    /// Flash on which a later operation delays or joins an earlier one cannot say when that ends, as a block device must at
-    /// once.
+    /// Flash on which a later read interrupts an earlier operation cannot say when that ends, as a block device must at once.
     fn open(&self, _: Vec<Medium>, opening: &OpenOptions) -> Result<Medium, StationError> {
         if let Some(name) = self.nand.needs_queues() {
             let reason = format!(

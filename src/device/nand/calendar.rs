@@ -44,6 +44,16 @@ impl Calendar {
         gaps.find(|(begin, end)| end.since_ns(*begin) >= length_ns).expect("the last gap has no end").0
     }
 
+    /// The end of all that is taken.
+    pub fn end(&self) -> Time {
+        self.taken.back().map_or(self.floor, |last| last.until)
+    }
+
+    /// True if nothing is taken then.
+    pub fn is_free(&self, from: Time, until: Time) -> bool {
+        from >= self.floor && self.taken.iter().rev().take_while(|taken| taken.until > from).all(|it| it.from >= until)
+    }
+
     /// Takes a time, which must be free.
     pub fn take(&mut self, from: Time, until: Time, purpose: Purpose) {
         if from == until {

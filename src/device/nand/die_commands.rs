@@ -84,11 +84,11 @@ impl DieCommands {
         Ok(commands)
     }
 
-    /// The option that makes the end of an operation depend on later ones, which join its command or wait in a register.
-    pub(super) fn needs_later(self) -> Option<&'static str> {
+    /// True if later operations join a command, or wait in a register.
+    pub(super) fn depend_on_later(self) -> bool {
         match self.planes {
-            PlaneCommands::Multi | PlaneCommands::SameBlock => Some("plane-commands"),
-            PlaneCommands::Independent | PlaneCommands::Single => self.cache_program.then_some("cache-program"),
+            PlaneCommands::Multi | PlaneCommands::SameBlock => true,
+            PlaneCommands::Independent | PlaneCommands::Single => self.cache_program,
         }
     }
 

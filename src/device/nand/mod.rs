@@ -21,6 +21,7 @@ mod geometry;
 mod modes;
 mod operations;
 mod preset;
+mod reserved_commands;
 mod reserving;
 mod scheduled;
 mod settings;

@@ -1,12 +1,14 @@
 //! The timing model that answers at once: each operation takes the first gap that is long enough for it.
 //!
 //! Nothing that is issued later delays an operation, so that its end is known when it is issued. With queues an operation
-//! that is issued later may come first at a channel: `tests/flash_clock.rs` compares both.
+//! that is issued later may come first at a channel: `tests/flash_clock.rs` compares both. Only what joins a command for several
+//! planes lengthens it.
 
 use super::calendar::Calendar;
 use super::cells::{Cells, KindTimes, PageKind, PageTimes};
 use super::die_commands::DieCommands;
 use super::geometry::{EraseBlock, Geometry};
+use super::reserved_commands::{Reserved, ReservedCommands, Work};
 use super::timing::{Latencies, Place, Places, Timing};
 use crate::device::wait_log::{Purpose, WaitLog, Waits};
 use crate::time::Time;
@@ -23,6 +25,8 @@ pub struct Reserving {
     channels: Vec<Calendar>,
     /// The end of the last program or erase of each block.
     blocks: Vec<Time>,
+    /// The commands that operations join, and those behind which they are loaded.
+    commands: Option<Box<ReservedCommands>>,
     log: Option<WaitLog>,
 }
 
@@ -37,20 +41,17 @@ impl Reserving {
             planes: vec![Calendar::default(); geometry.units() as usize],
             channels: vec![Calendar::default(); geometry.channels as usize],
             blocks: vec![Time::ZERO; places.blocks()],
+            commands: None,
             places,
             log: log.cloned(),
         }
     }
 
-    /// The same model of a drive whose dies take these commands.
-    ///
-    /// # Panics
-    ///
-    /// If later operations join a command or wait in a register: [`NandSettings::needs_queues`](super::NandSettings::needs_queues)
-    /// says so.
+    /// The same model of a drive whose dies take these commands. What joins a command lengthens it, after the ends of those before
+    /// it were told.
     pub fn with_commands(self, geometry: &Geometry, commands: DieCommands) -> Reserving {
-        assert_eq!(commands.needs_later(), None, "the end of an operation is known when it is issued");
-        Reserving { places: Places::new(geometry, commands.lanes(geometry)), ..self }
+        let reserved = ReservedCommands::new(geometry, commands, self.places.blocks()).map(Box::new);
+        Reserving { places: Places::new(geometry, commands.lanes(geometry)), commands: reserved, ..self }
     }
 
     /// The same model of flash with these cells, if they are known.
@@ -67,6 +68,116 @@ impl Reserving {
     /// The parts of a wait for the plane, from `at` until `begin`.
     fn wait_for_plane(&self, block: EraseBlock, at: Time, begin: Time) -> Waits {
         self.planes[self.places.of(block).plane as usize].wait(at, begin, |waits| &mut waits.die_ns)
+    }
+
+    /// An operation of a command of its own is reserved: when its transfer begins and ends, and when its die works on it and is
+    /// done.
+    fn reserve(&mut self, work: Option<Work>, block: EraseBlock, times: [Time; 4]) {
+        self.blocks[block.index()] = times[3];
+        if let Some((commands, work)) = self.commands.as_mut().zip(work) {
+            commands.reserve(self.places.of(block).plane, Reserved::new(work, block, times));
+        }
+    }
+
+    /// A program that joins a command, or whose page goes to the register of its die. Its end, if it does.
+    #[inline(never)]
+    fn program_with(
+        &mut self,
+        work: Work,
+        block: EraseBlock,
+        times: (u64, u64),
+        purpose: Purpose,
+        at: Time,
+    ) -> Option<Time> {
+        self.join(work, block, times, purpose, at).or_else(|| self.load(work, block, times, purpose, at))
+    }
+
+    /// An operation joins a command, with a transfer and the work of these times, if it can. Its end.
+    fn join(
+        &mut self,
+        work: Work,
+        block: EraseBlock,
+        (transfer_ns, work_ns): (u64, u64),
+        purpose: Purpose,
+        at: Time,
+    ) -> Option<Time> {
+        let Place { plane: die, channel } = self.places.of(block);
+        let (die_calendar, channel_calendar) = (&self.planes[die as usize], &self.channels[channel as usize]);
+        let commands = self.commands.as_mut()?;
+        let command = commands.open(die, (work, block), at, self.blocks[block.index()])?;
+        let transfer = first_command(channel_calendar, command.loaded, transfer_ns);
+        let loaded = transfer + transfer_ns;
+        let works = command.works_if_loaded(loaded);
+        let (before, done) = (command.done, works + work_ns);
+        // A command that waits longer for the page than it works on it is better off without it.
+        if !die_calendar.is_free(before, done) || transfer > command.loaded + work_ns {
+            return None;
+        }
+        let begin = command.begin;
+        ReservedCommands::join(command, block, [loaded, works, done]);
+        commands.joined += 1;
+        if let Some(log) = &self.log {
+            let mut waits = self.wait_for_plane(block, at, begin);
+            waits.add(self.wait_for_channel(block, begin, transfer));
+            self.record(log, purpose, waits, [at, loaded, works, done], (transfer_ns, work_ns));
+        }
+        let (plane, channel) = self.resources(block);
+        plane.take(before, done, purpose);
+        channel.take(transfer, loaded, purpose);
+        self.blocks[block.index()] = done;
+        Some(done)
+    }
+
+    /// The page of a program goes to the register of its die, if it can. The program's end.
+    fn load(
+        &mut self,
+        work: Work,
+        block: EraseBlock,
+        (transfer_ns, program_ns): (u64, u64),
+        purpose: Purpose,
+        at: Time,
+    ) -> Option<Time> {
+        let Place { plane: die, channel } = self.places.of(block);
+        let end = self.planes[die as usize].end();
+        let commands = self.commands.as_mut()?;
+        let last = commands.before(die, block, end).filter(|last| last.done > at)?;
+        let begin = at.max(last.works);
+        let transfer = self.channels[channel as usize].first_free(begin, transfer_ns);
+        let (before, loaded) = (last.done, transfer + transfer_ns);
+        let works = loaded.max(before);
+        let done = works + program_ns;
+        let reserved = Reserved::new(work, block, [transfer, loaded, works, done]).behind(last);
+        commands.reserve(die, reserved);
+        if let Some(log) = &self.log {
+            let mut waits = self.wait_for_plane(block, at, begin);
+            waits.add(self.wait_for_channel(block, begin, transfer));
+            self.record(log, purpose, waits, [at, loaded, works, done], (transfer_ns, program_ns));
+        }
+        let (plane, channel) = self.resources(block);
+        plane.take(before, done, purpose);
+        channel.take(transfer, loaded, purpose);
+        self.blocks[block.index()] = done;
+        Some(done)
+    }
+
+    /// Records an operation that joined a command or was loaded during one: an erase as one, a program as two.
+    fn record(
+        &self,
+        log: &WaitLog,
+        purpose: Purpose,
+        waits: Waits,
+        [at, loaded, works, done]: [Time; 4],
+        (transfer_ns, work_ns): (u64, u64),
+    ) {
+        let of_die = Waits { die_ns: works.since_ns(loaded), ..Waits::default() };
+        if purpose == Purpose::Erase {
+            let mut waits = serviced(waits, transfer_ns + work_ns);
+            waits.add(of_die);
+            return log.record(purpose, at, done, waits);
+        }
+        let purpose = log.purpose_of_program(purpose);
+        log.record(purpose, at, loaded, serviced(waits, transfer_ns));
+        log.record(purpose, loaded, done, serviced(of_die, work_ns));
     }
 
     /// The parts of a wait for the channel.
@@ -150,6 +261,12 @@ impl Timing for Reserving {
     fn program_kind(&mut self, block: EraseBlock, kind: PageKind, purpose: Purpose, at: Time) -> Time {
         let PageTimes { program_ns, pages, .. } = self.times[kind.index()];
         let transfer_ns = self.latencies.loading_ns() * u64::from(pages);
+        let work = self.commands.as_mut().map(|commands| commands.program(block, kind));
+        if let Some(work) = work
+            && let Some(done) = self.program_with(work, block, (transfer_ns, program_ns), purpose, at)
+        {
+            return done;
+        }
         let from = at.max(self.blocks[block.index()]);
         let (plane, channel) = self.resources(block);
         let fits = |(begin, end): (Time, Time)| {
@@ -169,12 +286,23 @@ impl Timing for Reserving {
         let (plane, channel) = self.resources(block);
         plane.take(transfer, done, purpose);
         channel.take(transfer, loaded, purpose);
-        self.blocks[block.index()] = done;
+        self.reserve(work, block, [transfer, loaded, loaded, done]);
         done
+    }
+
+    fn events(&self) -> Vec<(&'static str, u64)> {
+        let joins = self.commands.as_ref().filter(|commands| commands.joins());
+        joins.map(|commands| ("joined_operations", commands.joined)).into_iter().collect()
     }
 
     fn erase(&mut self, block: EraseBlock, at: Time) -> Time {
         let (erase_ns, command_ns) = (self.latencies.erase_ns, self.latencies.command.erase_ns);
+        let work = self.commands.as_mut().map(|commands| commands.erase(block));
+        if let Some(work) = work
+            && let Some(done) = self.join(work, block, (command_ns, erase_ns), Purpose::Erase, at)
+        {
+            return done;
+        }
         let from = at.max(self.blocks[block.index()]);
         let (plane, channel) = self.resources(block);
         let fits = |(begin, end): (Time, Time)| {
@@ -191,7 +319,7 @@ impl Timing for Reserving {
         let (plane, channel) = self.resources(block);
         plane.take(command, done, Purpose::Erase);
         channel.take(command, commanded, Purpose::Erase);
-        self.blocks[block.index()] = done;
+        self.reserve(work, block, [command, commanded, commanded, done]);
         done
     }
 }

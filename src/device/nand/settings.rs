@@ -259,10 +259,10 @@ impl NandSettings {
         })
     }
 
-    /// The option that asks for a timing model with queues, in which an operation that is issued later may delay or join an
+    /// The option that asks for a timing model with queues, in which an operation that is issued later interrupts an
     /// earlier one; none if the end of an operation can be told when it is issued.
     pub fn needs_queues(&self) -> Option<&'static str> {
-        self.suspension.map(|_| "suspend").or(self.commands.needs_later())
+        self.suspension.map(|_| "suspend")
     }
 
     /// The same below a station that must know the end of a request before it makes the next one. `term` is the one that was
@@ -270,11 +270,8 @@ impl NandSettings {
     pub fn below(self, above: &str, term: &Term) -> Result<NandSettings, ExpressionError> {
         if let Some(name) = self.needs_queues() {
             let settings = term.settle(&KIND)?;
-            let what = match name {
-                "suspend" => "before a later read could suspend it",
-                _ => "before a later one could share the die with it",
-            };
-            let message = format!("{above} asks for the end of each request at once, {what}");
+            let message =
+                format!("{above} asks for the end of each request at once, before a later read could suspend it");
             let help = format!("remove {name}, or run a block workload on the translation layer alone");
             return Err(settings.error(name, message, help));
         }

@@ -90,22 +90,9 @@ impl Scheduled {
         queue.remove(place.expect("a plane that is ready waits for its channel"));
     }
 
-    /// A channel that is free goes to the plane that is ready first.
-    pub(super) fn serve(&mut self, number: u32) {
-        let channel = &mut self.channels[number as usize];
-        if channel.until <= self.now
-            && let Some((since, plane)) = channel.queue.pop_front()
-            && (!self.have_commands || !self.give_command((plane, number), since))
-            && (self.registers.is_none() || !self.load((plane, number), since))
-        {
-            self.transfer((plane, number), since);
-        }
-    }
-
     /// Begins the operation of a plane that needs its channel since that instant for a command; false if it needs it for a
     /// transfer.
-    #[inline(never)]
-    fn give_command(&mut self, (number, channel): (u32, u32), since: Time) -> bool {
+    pub(super) fn give_command(&mut self, (number, channel): (u32, u32), since: Time) -> bool {
         if self.planes[number as usize].stage != Stage::Asking {
             return false;
         }
@@ -139,7 +126,7 @@ impl Scheduled {
 
     /// A plane that needs its channel since that instant has it from now on.
     #[inline(always)]
-    fn transfer(&mut self, (plane, number): (u32, u32), since: Time) {
+    pub(super) fn transfer(&mut self, (plane, number): (u32, u32), since: Time) {
         let node = self.planes[plane as usize].current;
         if self.graph.node(node).kind == Kind::Program {
             self.transfer_program((plane, number), since);

@@ -123,6 +123,8 @@ pub struct Scheduled {
     loading_ns: u64,
     /// True if a read or an erase needs its channel before it begins.
     have_commands: bool,
+    /// True if planes need channels for their transfers alone: for no commands, and no pages for registers.
+    transfers_alone: bool,
     /// The times of reads and programs, by kind of page.
     times: KindTimes,
     /// The units of a page of flash.
@@ -163,6 +165,7 @@ impl Scheduled {
             latencies,
             loading_ns: latencies.loading_ns(),
             have_commands: latencies.command.need_channel(),
+            transfers_alone: !latencies.command.need_channel(),
             times: latencies.of_kinds(),
             units: geometry.pages_per_program as u8,
             planes: Plane::all(&geometry, geometry.units()),
@@ -198,6 +201,7 @@ impl Scheduled {
             have_own_channels: lanes == self.geometry.channels && !self.have_commands,
             commands: joins.then(|| Box::new(Commands::new(&self.geometry, places.blocks(), needs_same_block))),
             joined: vec![Vec::new(); if joins { lanes as usize } else { 0 }],
+            transfers_alone: self.transfers_alone && !commands.cache_program,
             registers: commands.cache_program.then(|| (0..lanes).map(|_| Register::new()).collect()),
             places,
             ..self
@@ -295,7 +299,9 @@ impl Scheduled {
             Stage::Suspending => {
                 self.with_first(|timing, first| timing.end_suspending(first, number));
             }
-            Stage::Idle | Stage::Asking | Stage::Ready => unreachable!("plane {number} expects no event while {:?}", plane.stage),
+            Stage::Idle | Stage::Asking | Stage::Ready => {
+                unreachable!("plane {number} expects no event while {:?}", plane.stage)
+            }
         }
     }
 
@@ -480,6 +486,24 @@ impl Scheduled {
             }
             Kind::Sum => unreachable!("a sum needs no plane"),
         }
+    }
+
+    /// A channel that is free goes to the plane that is ready first.
+    fn serve(&mut self, number: u32) {
+        let channel = &mut self.channels[number as usize];
+        if channel.until <= self.now
+            && let Some((since, plane)) = channel.queue.pop_front()
+            && (self.transfers_alone || !self.give_other((plane, number), since))
+        {
+            self.transfer((plane, number), since);
+        }
+    }
+
+    /// Gives a channel to a plane that needs it since that instant for a command, or for the page that its register takes; false
+    /// if it needs it for a transfer.
+    #[inline(never)]
+    fn give_other(&mut self, places: (u32, u32), since: Time) -> bool {
+        self.have_commands && self.give_command(places, since) || self.registers.is_some() && self.load(places, since)
     }
 
     /// Issues an operation on a page of flash.
