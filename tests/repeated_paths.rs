@@ -63,6 +63,7 @@ fn value(random: &mut Random, option: &OptionKind) -> Option<String> {
         }
         Values::Choice(words) => pick(random, &words()).0.to_string(),
         Values::Switch => pick(random, &["on", "off"]).to_string(),
+        Values::SwitchOrShare => pick(random, &["on", "off", "70%"]).to_string(),
         Values::Text(_) => ".wal+.tmp".to_string(),
         Values::Amount | Values::Shares | Values::File => return None,
     })
