@@ -28,7 +28,7 @@ pub fn check_drive(path: &str, work: &str, seed: u64) -> bool {
         seed,
         replay: Replay::Closed { depth: 1 + (seed % 40) as u32 },
         limit: Some(PAGES_ASKED.div_ceil(pages)),
-        fill: seed.is_multiple_of(2),
+        fill: seed.is_multiple_of(2).into(),
         verify: true,
         ..Options::default()
     };

@@ -166,7 +166,7 @@ fn flows_of_mqsim_are_jobs_that_run_side_by_side() {
     }
     assert!(!answer.stderr.contains("Intensity"), "{answer:?}");
     assert_eq!(bench.flashpath(&["convert", "workload.xml", "flows.fio"]).code, Some(0));
-    let result = bench.json("fio:flows.fio", "page/nand:size=64M,channels=2", &["--fill", "75%"]);
+    let result = bench.json("fio:flows.fio", "page/nand:size=128M,channels=2", &["--fill", "75%"]);
     let tenants = result["tenants"].as_array().unwrap();
     assert_eq!((&tenants[0]["name"], &tenants[0]["requests"]), (&"flow0".into(), &3000.into()), "{tenants:?}");
     let paced = tenants[1]["requests"].as_u64().unwrap();
