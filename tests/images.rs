@@ -25,8 +25,8 @@ use model::{Model, check, check_is_one_of, step};
 const BLOCK: usize = 4096;
 const LABEL: Label = Label::host(Content::Data);
 /// A drive that reaches every limit: eight zones of eight blocks, six of them writable.
-const SMALL: &str =
-    "size=256K,zone=32K,capacity=24K,page=8K,conventional=1,max-open=2,max-active=4,endurance=60,timing=off";
+const SMALL: &str = "size=256K,zone=32K,capacity=24K,page=8K,conventional=1,max-open=2,max-active=4,zrwa=16K,zrwa-flush=8K,max-zrwa=2,\
+     endurance=60,timing=off";
 
 fn zns(text: &str) -> ZnsSettings {
     parse_term(text).and_then(|term| ZnsSettings::read(&term)).unwrap_or_else(|error| panic!("{error}"))
@@ -370,6 +370,9 @@ fn a_damaged_image_is_refused_by_field_or_read_unchanged() {
         (64, 0, "the header's endurance is 0"),
         (76, 3, "the header's read is "),
         (104, 5, "the header's data offset is 5"),
+        (8, 1, "the header's zrwa is 4 blocks of 4K, expected an area in version 2, and none in version 1"),
+        (112, 7, "the header's zrwa is 28K, expected at most 24K"),
+        (116, 3, "the header's zrwa-flush is 12K, expected a size that divides zrwa, 16K"),
     ] {
         let mut image = whole.clone();
         image[offset..offset + 4].copy_from_slice(&value.to_le_bytes());
@@ -383,6 +386,8 @@ fn a_damaged_image_is_refused_by_field_or_read_unchanged() {
         (24 + 8, 5_u8, "the zone number in the record of zone 1 is 5, expected 1"),
         (24 + 16, 9, "the state in the record of zone 1 is 0x9"),
         (24, 7, "the write pointer in the record of zone 1 is 7, expected 0 to 6"),
+        (24 + 17, 2, "the random write area in the record of zone 1 is 2, expected 0, or 1 in an open or closed zone"),
+        (17, 1, "the random write area in the record of zone 0 is 1"),
         (0, 1, "the write pointer in the record of zone 0 is 1, expected 0 to 0"),
         (16, 4, "the state in the record of zone 0 is closed"),
         (2 * 24, 1, "the write pointer in the record of zone 2 is 1, expected 0 to 0 in a zone that is empty"),
@@ -412,7 +417,7 @@ fn no_image_content_makes_a_drive_panic() {
         let mut image = whole.clone();
         for _ in 0..=random.below(6) {
             let block = random.below(5) as usize * BLOCK;
-            let within = if block == 0 { random.below(112) } else { random.below(200) } as usize;
+            let within = if block == 0 { random.below(124) } else { random.below(200) } as usize;
             let value = [0, 1, 0x7f, 0xff, random.bits() as u8][random.below(5) as usize];
             image[block + within] = value;
         }
@@ -446,8 +451,9 @@ fn no_image_content_makes_a_drive_panic() {
 
 #[test]
 fn the_bytes_of_an_image_never_change() {
-    let disk = Bytes::for_drive(&small());
-    let mut drive = Zns::create_on(Box::new(disk.clone()), &small()).unwrap();
+    let small = zns(&format!("zns:image=unused,{}", SMALL.replace("zrwa=16K,zrwa-flush=8K,max-zrwa=2,", "")));
+    let disk = Bytes::for_drive(&small);
+    let mut drive = Zns::create_on(Box::new(disk.clone()), &small).unwrap();
     drive.write(Lba(8), &[1; 2 * BLOCK], LABEL, Time::ZERO).unwrap();
     drive.flush(Time::ZERO).unwrap();
     drop(drive);
@@ -471,6 +477,27 @@ fn the_bytes_of_an_image_never_change() {
     assert_eq!(&image[(1 << 20) + 8 * BLOCK..(1 << 20) + 10 * BLOCK], [1; 2 * BLOCK]);
     // A checksum computed outside this program: CRC-32C over all but the last four bytes.
     assert_eq!(field(BLOCK - 4, 4) as u32, bytes::crc32c(&image[..BLOCK - 4]));
+    assert!(image[112..BLOCK - 4].iter().all(|byte| *byte == 0), "nothing tells of random write areas");
+}
+
+#[test]
+fn the_bytes_of_an_image_with_random_write_areas_never_change() {
+    let disk = Bytes::for_drive(&small());
+    let mut drive = Zns::create_on(Box::new(disk.clone()), &small()).unwrap();
+    drive.open_with_area(1, Time::ZERO).unwrap();
+    drive.write(Lba(9), &[1; BLOCK], LABEL, Time::ZERO).unwrap();
+    drive.write(Lba(12), &[2; BLOCK], LABEL, Time::ZERO).unwrap();
+    drive.flush(Time::ZERO).unwrap();
+    drop(drive);
+    let image = disk.bytes();
+    let field = |offset: usize| u32::from_le_bytes(image[offset..offset + 4].try_into().unwrap());
+    assert_eq!((field(8), field(112), field(116), field(120)), (2, 4, 2, 2), "the version, and areas of four blocks");
+    let record = 3 * BLOCK + 24;
+    assert_eq!((field(record), &image[record + 16..record + 20]), (2, &[3, 1, 0, 0][..]));
+    assert_eq!(&image[(1 << 20) + 12 * BLOCK..(1 << 20) + 13 * BLOCK], [2; BLOCK]);
+    let drive = Zns::open_on(Box::new(Bytes::after_reboot(image)), &anything()).unwrap();
+    let buffer = drive.account().buffer.unwrap();
+    assert_eq!((buffer.held_before.total(), buffer.held.total()), (1, 1), "one block is before the write pointer");
 }
 
 #[test]

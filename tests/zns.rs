@@ -2,7 +2,9 @@
 //! and its timing.
 
 use flashpath::device::zns::{Zns, ZnsSettings};
-use flashpath::device::{DeviceError, Lba, STAMP_BYTES, ZoneError, ZoneKind, ZoneState, ZonedDevice, fill_with_stamp};
+use flashpath::device::{
+    Account, DeviceError, Lba, STAMP_BYTES, ZoneError, ZoneKind, ZoneState, ZonedDevice, fill_with_stamp,
+};
 use flashpath::expression::parse_term;
 use flashpath::label::{Content, Label};
 use flashpath::random::Random;
@@ -68,7 +70,11 @@ fn reset(drive: &mut Zns, zone: u32) -> Result<Time, ZoneError> {
 
 /// Brings zone 0 of a new drive into `state`, by commands if possible.
 fn in_state(state: ZoneState) -> Zns {
-    let mut drive = drive("");
+    in_state_of(state, "")
+}
+
+fn in_state_of(state: ZoneState, options: &str) -> Zns {
+    let mut drive = drive(options);
     match state {
         ZoneState::Empty => {}
         ZoneState::ImplicitlyOpen => drop(write(&mut drive, 0, 0, 5).unwrap()),
@@ -509,4 +515,182 @@ fn options_that_do_not_go_together_are_pointed_at() {
     }
     assert!(settings("zns:preset=ssd-h").written_out.contains("channels=8,dies=2"), "a preset gives the flash");
     assert!(settings("zns:preset=tlc,timing=off").written_out.contains("size=4G,zone=64M"), "and not the zones");
+}
+
+/// Areas of eight blocks, of which the write pointer passes two at a time.
+const AREAS: &str = ",zrwa=32K,zrwa-flush=8K,max-zrwa=2";
+
+fn open_with_area(drive: &mut Zns, zone: u32) -> Result<Time, ZoneError> {
+    zone_error(drive.open_with_area(zone, Time::ZERO))
+}
+
+fn flush_area(drive: &mut Zns, zone: u32, end: u64) -> Result<Time, ZoneError> {
+    zone_error(drive.flush_area(zone, end, Time::ZERO))
+}
+
+fn write_stamps(drive: &mut Zns, from: u64, first: u32, count: u64) -> Result<Time, ZoneError> {
+    zone_error(drive.write(Lba(from), &stamps(first, count), LABEL, Time::ZERO))
+}
+
+/// Each block that an area received was passed on, joined or dropped, or is in it; and what the drive sent went to pages, or
+/// waits for its page.
+fn check_areas(account: &Account) {
+    let buffer = account.buffer.as_ref().expect("a drive with areas has a buffer");
+    let [received, came] = buffer.sides();
+    assert_eq!(received, came);
+    let flash = account.flash.as_ref().unwrap();
+    let of = |name: &str| account.events.iter().find(|(event, _)| *event == name).unwrap().1;
+    let in_pages = account.sent.total() + of("padded_blocks") - of("dropped_blocks");
+    let programmed = flash.programmed_pages * flash.page_bytes / BLOCK_BYTES;
+    assert!(programmed <= in_pages && in_pages - programmed < 4 * 8, "{programmed} of {in_pages}");
+}
+
+#[test]
+fn a_random_write_area_is_written_in_any_order_and_again() {
+    let mut drive = drive(AREAS);
+    open_with_area(&mut drive, 0).unwrap();
+    let zone = drive.zone(0);
+    assert!(zone.has_area && zone.state == ZoneState::ExplicitlyOpen && zone.write_pointer == 0);
+    for (from, first) in [(6, 60), (0, 10), (6, 61), (2, 30), (0, 11)] {
+        write_stamps(&mut drive, from, first, 1).unwrap();
+    }
+    assert_eq!(read(&mut drive, 0, 0, 10).unwrap(), [11, 0, 30, 0, 0, 0, 61, 0, 0, 0]);
+    assert_eq!((drive.zone(0).write_pointer, drive.account().sent.total()), (0, 0), "nothing is on flash");
+    let account = drive.account();
+    let buffer = account.buffer.as_ref().unwrap();
+    assert_eq!((account.received.total(), buffer.joined.total(), buffer.held.total()), (5, 2, 3));
+    // A write behind the area moves the pointer as far as it must, in steps of the granularity.
+    write_stamps(&mut drive, 8, 80, 1).unwrap();
+    assert_eq!(drive.zone(0).write_pointer, 2);
+    assert_eq!(write_stamps(&mut drive, 1, 9, 1), Err(ZoneError::InvalidWrite { zone: 0, from: 1, write_pointer: 2 }));
+    write_stamps(&mut drive, 15, 150, 3).unwrap();
+    assert_eq!(drive.zone(0).write_pointer, 10);
+    assert_eq!(read(&mut drive, 0, 0, 18).unwrap(), [11, 0, 30, 0, 0, 0, 61, 0, 80, 0, 0, 0, 0, 0, 0, 150, 151, 152]);
+    // Six of the ten blocks that were passed had never been written.
+    let account = drive.account();
+    assert_eq!((account.sent.total(), account.sent.of_cause(flashpath::label::Cause::Padding)), (10, 6));
+    check_areas(&account);
+}
+
+#[test]
+fn writes_to_an_area_end_at_twice_its_size_and_at_the_capacity() {
+    let mut drive = drive(AREAS);
+    open_with_area(&mut drive, 0).unwrap();
+    let invalid = |from| Err(ZoneError::InvalidWrite { zone: 0, from, write_pointer: 0 });
+    assert_eq!(write(&mut drive, 0, 16, 1), invalid(16));
+    assert_eq!(write(&mut drive, 0, 10, 7), invalid(10));
+    write(&mut drive, 0, 0, 16).unwrap();
+    assert_eq!(drive.zone(0).write_pointer, 8);
+    flush_area(&mut drive, 0, 16).unwrap();
+    write(&mut drive, 0, 16, 16).unwrap();
+    write(&mut drive, 0, 32, 8).unwrap();
+    write(&mut drive, 0, 47, 1).unwrap();
+    let boundary = ZoneError::BoundaryError { zone: 0, from: 46, end: 49, capacity: CAPACITY };
+    assert_eq!(write(&mut drive, 0, 46, 3), Err(boundary));
+    assert_eq!((drive.zone(0).write_pointer, drive.zone(0).state), (40, ZoneState::ExplicitlyOpen));
+    flush_area(&mut drive, 0, CAPACITY).unwrap();
+    assert_eq!((drive.zone(0).state, drive.zone(0).has_area), (ZoneState::Full, false));
+    assert_eq!(read(&mut drive, 0, 40, 8).unwrap(), [0, 0, 0, 0, 0, 0, 0, 48]);
+    check_areas(&drive.account());
+}
+
+#[test]
+fn an_area_is_flushed_within_it_and_by_its_granularity() {
+    let mut drive = drive(AREAS);
+    let refused = |answer: Result<Time, ZoneError>| matches!(answer, Err(ZoneError::InvalidOperation { zone: 0, .. }));
+    assert!(refused(flush_area(&mut drive, 0, 2)), "the zone has no area");
+    open_with_area(&mut drive, 0).unwrap();
+    for end in [0, 1, 3, 9, 10, ZONE] {
+        assert!(refused(flush_area(&mut drive, 0, end)), "to {end}");
+    }
+    let append = zone_error(drive.append(0, &stamps(1, 1), LABEL, Time::ZERO));
+    assert!(matches!(append, Err(ZoneError::InvalidOperation { zone: 0, .. })), "appends have no place in an area");
+    write(&mut drive, 0, 0, 4).unwrap();
+    close(&mut drive, 0).unwrap();
+    assert!(drive.zone(0).has_area);
+    flush_area(&mut drive, 0, 4).unwrap();
+    assert_eq!((drive.zone(0).write_pointer, drive.zone(0).state), (4, ZoneState::ImplicitlyOpen));
+    assert!(refused(flush_area(&mut drive, 0, 4)), "there is nothing to pass");
+    let mut without = self::drive("");
+    assert!(refused(open_with_area(&mut without, 0)) && refused(flush_area(&mut without, 0, 2)));
+    assert!(without.account().buffer.is_none());
+}
+
+#[test]
+fn only_an_empty_zone_gets_an_area() {
+    for state in STATES {
+        let mut drive = in_state_of(state, AREAS);
+        let answer = open_with_area(&mut drive, 0);
+        match state {
+            ZoneState::Empty => {
+                assert!(answer.is_ok() && drive.zone(0).state == ZoneState::ExplicitlyOpen);
+            }
+            ZoneState::ImplicitlyOpen | ZoneState::ExplicitlyOpen | ZoneState::Closed => {
+                assert!(matches!(answer, Err(ZoneError::InvalidOperation { .. })), "{state:?}: {answer:?}");
+            }
+            _ => assert!(matches!(answer, Err(ZoneError::InvalidTransition { .. })), "{state:?}: {answer:?}"),
+        }
+        assert_eq!(drive.zone(0).has_area, state == ZoneState::Empty);
+    }
+}
+
+#[test]
+fn areas_are_limited_and_end_with_full_reset_and_failed_zones() {
+    let ends: [fn(&mut Zns) -> bool; 4] = [
+        |drive| finish(drive, 1).is_ok(),
+        |drive| reset(drive, 1).is_ok(),
+        |drive| drive.set_state(1, ZoneState::ReadOnly).is_ok(),
+        |drive| drive.set_state(1, ZoneState::Offline).is_ok(),
+    ];
+    for (number, end) in ends.into_iter().enumerate() {
+        let mut drive = drive(AREAS);
+        open_with_area(&mut drive, 1).unwrap();
+        open_with_area(&mut drive, 2).unwrap();
+        write(&mut drive, 1, 3, 2).unwrap();
+        assert_eq!(open_with_area(&mut drive, 3), Err(ZoneError::NoAreaLeft { zone: 3, limit: 2 }));
+        assert!(end(&mut drive) && !drive.zone(1).has_area);
+        open_with_area(&mut drive, 3).unwrap();
+        check_areas(&drive.account());
+        let first = ZONE as u32 + 4;
+        match number {
+            0 | 2 => assert_eq!(read(&mut drive, 1, 0, 6).unwrap(), [0, 0, 0, first, first + 1, 0]),
+            1 => assert_eq!(read(&mut drive, 1, 0, 6).unwrap(), [0; 6]),
+            _ => assert_eq!(drive.account().buffer.unwrap().dropped.total(), 2),
+        }
+    }
+    let mut drive = drive(&format!("{AREAS},max-active=3").replace("max-zrwa=2", "max-zrwa=0"));
+    assert_eq!(drive.shape().areas.unwrap().count, 3, "as many as can be active");
+    assert!((0..3).all(|zone| open_with_area(&mut drive, zone).is_ok()));
+    assert_eq!(open_with_area(&mut drive, 3), Err(ZoneError::TooManyActive { zone: 3, limit: 3 }));
+}
+
+/// Overwrites of one block cost one page of flash at most, and an area takes them at once.
+#[test]
+fn overwrites_in_an_area_are_joined_before_the_flash() {
+    let mut drive = drive(AREAS);
+    open_with_area(&mut drive, 0).unwrap();
+    let mut last = Time::ZERO;
+    for round in 0..100 {
+        last = drive.write(Lba(0), &stamps(round + 1, 8), LABEL, last).unwrap();
+    }
+    assert_eq!(last, Time::ZERO, "an area takes blocks at once");
+    flush_area(&mut drive, 0, 8).unwrap();
+    let account = drive.account();
+    assert_eq!((account.received.total(), account.sent.total()), (800, 8));
+    assert_eq!(account.flash.as_ref().unwrap().programmed_pages, 2);
+    assert_eq!(account.buffer.as_ref().unwrap().joined.total(), 792);
+    check_areas(&account);
+}
+
+#[test]
+fn areas_that_no_drive_has_are_pointed_at() {
+    for (options, message) in [
+        (",zrwa=6K", "a zrwa of 6K is not made of blocks of 4K"),
+        (",zrwa=196K", "zrwa cannot be 196K"),
+        (",zrwa=32K,zrwa-flush=12K", "zrwa-flush cannot be 12K"),
+        (",zrwa=8K", "zrwa-flush cannot be 16K"),
+    ] {
+        let error = parse_term(&format!("{DRIVE}{options}")).and_then(|term| ZnsSettings::read(&term)).unwrap_err();
+        assert!(error.to_string().contains(message), "{error}");
+    }
 }

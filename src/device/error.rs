@@ -142,6 +142,24 @@ pub enum ZoneError {
         /// The limit.
         limit: u32,
     },
+    /// Invalid Zone Operation Request: a command on a random write area that there cannot be.
+    #[error("invalid zone operation request: cannot {action} zone {zone}: {why}")]
+    InvalidOperation {
+        /// The zone.
+        zone: u32,
+        /// The requested action.
+        action: &'static str,
+        /// The reason.
+        why: &'static str,
+    },
+    /// ZRWA Resources Unavailable.
+    #[error("zone random write area unavailable: that of zone {zone} would be one more than {limit}")]
+    NoAreaLeft {
+        /// The zone.
+        zone: u32,
+        /// The limit.
+        limit: u32,
+    },
     /// Invalid Zone State Transition.
     #[error("invalid zone state transition: cannot {action} zone {zone}, which is {}", state.name())]
     InvalidTransition {

@@ -75,4 +75,4 @@ pub use store::{Disk, FileDisk, ImageError};
 pub use unit_map::UnitMap;
 pub use warning::{Warning, Warnings};
 pub use zone::{Zone, ZoneKind, ZoneState};
-pub use zoned::{ZonedDevice, ZonedShape};
+pub use zoned::{RandomWriteAreas, ZonedDevice, ZonedShape};

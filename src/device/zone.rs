@@ -54,4 +54,6 @@ pub struct Zone {
     pub write_pointer: u64,
     /// Writable blocks, at most its size.
     pub capacity: u64,
+    /// True if it has a random write area (ZRWA), from its write pointer on.
+    pub has_area: bool,
 }

@@ -165,6 +165,14 @@ impl ZonedDevice for Zones {
         self.device().open(zone, at)
     }
 
+    fn open_with_area(&mut self, zone: u32, at: Time) -> Result<Time, DeviceError> {
+        self.device().open_with_area(zone, at)
+    }
+
+    fn flush_area(&mut self, zone: u32, end: u64, at: Time) -> Result<Time, DeviceError> {
+        self.device().flush_area(zone, end, at)
+    }
+
     fn close(&mut self, zone: u32, at: Time) -> Result<Time, DeviceError> {
         self.device().close(zone, at)
     }

@@ -23,6 +23,8 @@ struct State {
     left: Option<u64>,
     failing_syncs: u64,
     epoch: u8,
+    /// Bytes that a cut of power leaves as a whole, if one write stored all of them: a multiple of a sector; 0 is one.
+    atom: usize,
 }
 
 /// A disk in memory. Clones are the same disk.
@@ -37,6 +39,12 @@ impl Bytes {
 
     pub fn holding(bytes: Vec<u8>) -> Bytes {
         Bytes(Arc::new(Mutex::new(State { durable: bytes.clone(), now: bytes, epoch: 1, ..State::default() })))
+    }
+
+    /// The same, whose writes are split at blocks of 4 KiB.
+    pub fn of_blocks(self) -> Bytes {
+        self.0.lock().unwrap().atom = 4096;
+        self
     }
 
     /// The same bytes, in another epoch.
@@ -70,17 +78,22 @@ impl Bytes {
         let mut bytes = state.durable.clone();
         // Sometimes nothing, or all, of the unsynced data survives.
         let whim = random.below(4);
+        let mut last = (0, 0, 0);
         for (sector, versions) in &state.unsynced {
+            let (atom, count) = (sector * SECTOR / state.atom.max(SECTOR), versions.len() as u64);
             let chosen = match whim {
                 0 => 0,
-                1 => versions.len() as u64,
-                _ => random.below(versions.len() as u64 + 1),
+                1 => count,
+                _ if (atom, count) == (last.0, last.1) => last.2,
+                _ => random.below(count + 1),
             };
+            last = (atom, count, chosen);
             if chosen > 0 {
                 bytes[sector * SECTOR..][..SECTOR].copy_from_slice(&versions[chosen as usize - 1]);
             }
         }
         let disk = Bytes::holding(bytes);
+        disk.0.lock().unwrap().atom = state.atom;
         disk.0.lock().unwrap().epoch = state.epoch + 1;
         disk
     }

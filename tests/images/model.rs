@@ -13,12 +13,17 @@ pub const CAPACITY: u64 = 6;
 pub const PAGE_BLOCKS: u64 = 2;
 pub const MAX_OPEN: usize = 2;
 pub const MAX_ACTIVE: usize = 4;
+/// Blocks of a random write area, the multiple by which its write pointer moves, and the number of zones with one.
+pub const AREA: u64 = 4;
+pub const AREA_FLUSH: u64 = 2;
+pub const MAX_AREAS: usize = 2;
 
 /// A zone: a number stands for each block's content, 0 for zeros.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelZone {
     pub state: ZoneState,
     pub written: u64,
+    pub has_area: bool,
     pub erases: u32,
     pub blocks: [u32; ZONE as usize],
 }
@@ -39,7 +44,7 @@ type Answer = Result<(), &'static str>;
 
 impl Model {
     pub fn new(endurance: u32) -> Model {
-        let zone = ModelZone { state: ZoneState::Empty, written: 0, erases: 0, blocks: [0; ZONE as usize] };
+        let zone = ModelZone::new(ZoneState::Empty, 0);
         let zones = vec![zone; ZONES as usize];
         let since_flush = zones.iter().map(|zone| vec![zone.clone()]).collect();
         Model { zones, since_flush, implicit: Vec::new(), endurance, next_stamp: 1 }
@@ -80,6 +85,22 @@ impl Model {
             Offline => return Err("offline"),
             _ if zone == 0 && end > ZONE => return Err("boundary"),
             _ if zone == 0 => {}
+            state if self.zones[zone].has_area => {
+                let pointer = self.zones[zone].written;
+                if from < pointer || end > pointer + 2 * AREA {
+                    return Err("invalid write");
+                }
+                if end > CAPACITY {
+                    return Err("boundary");
+                }
+                if state != ImplicitlyOpen && state != ExplicitlyOpen {
+                    self.take_open_resource(zone)?;
+                    self.become_(zone, ImplicitlyOpen);
+                }
+                while end > self.zones[zone].written + AREA {
+                    self.zones[zone].written += AREA_FLUSH;
+                }
+            }
             _ if from != self.zones[zone].written => return Err("invalid write"),
             _ if end > CAPACITY => return Err("boundary"),
             state => {
@@ -109,6 +130,49 @@ impl Model {
         Ok(())
     }
 
+    pub fn open_with_area(&mut self, zone: usize) -> Answer {
+        use ZoneState::{Closed, Empty, ExplicitlyOpen, ImplicitlyOpen};
+        match self.zones[zone].state {
+            _ if zone == 0 => return Err("transition"),
+            Empty => self.take_open_resource_but(zone, self.zones.iter().filter(|zone| zone.has_area).count())?,
+            ImplicitlyOpen | ExplicitlyOpen | Closed => return Err("operation"),
+            _ => return Err("transition"),
+        }
+        self.become_(zone, ExplicitlyOpen);
+        self.zones[zone].has_area = true;
+        Ok(())
+    }
+
+    /// Nothing is closed for a zone that gets no area.
+    fn take_open_resource_but(&mut self, zone: usize, with_area: usize) -> Answer {
+        let before = self.clone();
+        self.take_open_resource(zone)?;
+        if with_area >= MAX_AREAS {
+            *self = before;
+            return Err("no area");
+        }
+        Ok(())
+    }
+
+    pub fn flush_area(&mut self, zone: usize, end: u64) -> Answer {
+        use ZoneState::{ExplicitlyOpen, Full, ImplicitlyOpen};
+        let ModelZone { state, written, has_area, .. } = self.zones[zone];
+        let is_whole = (end.saturating_sub(written)).is_multiple_of(AREA_FLUSH) || end == CAPACITY;
+        if !has_area || end <= written || end > (written + AREA).min(CAPACITY) || !is_whole {
+            return Err("operation");
+        }
+        if state != ImplicitlyOpen && state != ExplicitlyOpen {
+            self.take_open_resource(zone)?;
+            self.become_(zone, ImplicitlyOpen);
+        }
+        self.zones[zone].written = end;
+        if end == CAPACITY {
+            self.become_(zone, Full);
+            self.zones[zone].has_area = false;
+        }
+        Ok(())
+    }
+
     pub fn close(&mut self, zone: usize) -> Answer {
         use ZoneState::{Closed, ExplicitlyOpen, ImplicitlyOpen};
         if zone == 0 || ![Closed, ExplicitlyOpen, ImplicitlyOpen].contains(&self.zones[zone].state) {
@@ -123,6 +187,7 @@ impl Model {
             return Err("transition");
         }
         self.become_(zone, ZoneState::Full);
+        self.zones[zone].has_area = false;
         Ok(())
     }
 
@@ -136,7 +201,7 @@ impl Model {
         let is_worn_out = is_programmed && erases >= self.endurance;
         self.become_(zone, if is_worn_out { ZoneState::Offline } else { ZoneState::Empty });
         let state = self.zones[zone].state;
-        self.zones[zone] = ModelZone { state, written: 0, erases, blocks: [0; ZONE as usize] };
+        self.zones[zone] = ModelZone::new(state, erases);
         Ok(())
     }
 
@@ -144,6 +209,13 @@ impl Model {
         if self.zones[zone].state == ZoneState::Offline && state != ZoneState::Offline {
             return Err("transition");
         }
+        if self.zones[zone].has_area && state == ZoneState::ReadOnly {
+            // What the area holds is in the zone.
+            let written =
+                self.zones[zone].blocks.iter().rposition(|block| *block != 0).map_or(0, |last| last as u64 + 1);
+            self.zones[zone].written = self.zones[zone].written.max(written);
+        }
+        self.zones[zone].has_area = false;
         self.become_(zone, state);
         Ok(())
     }
@@ -176,10 +248,14 @@ impl Model {
 }
 
 impl ModelZone {
+    fn new(state: ZoneState, erases: u32) -> ModelZone {
+        ModelZone { state, written: 0, has_area: false, erases, blocks: [0; ZONE as usize] }
+    }
+
     fn lose_power(&mut self) {
         use ZoneState::{Closed, Empty, ExplicitlyOpen, ImplicitlyOpen};
         if [Closed, ExplicitlyOpen, ImplicitlyOpen].contains(&self.state) {
-            self.state = if self.written == 0 { Empty } else { Closed };
+            self.state = if self.written == 0 && !self.has_area { Empty } else { Closed };
         }
     }
 }
@@ -194,6 +270,8 @@ fn named(error: &DeviceError) -> &'static str {
             ZoneError::InvalidWrite { .. } => "invalid write",
             ZoneError::TooManyActive { .. } => "too many active",
             ZoneError::TooManyOpen { .. } => "too many open",
+            ZoneError::InvalidOperation { .. } => "operation",
+            ZoneError::NoAreaLeft { .. } => "no area",
             ZoneError::InvalidTransition { .. } => "transition",
         },
         DeviceError::Io { .. } | DeviceError::ReadOnly { .. } => "no power",
@@ -230,7 +308,11 @@ pub fn step(drive: &mut Zns, model: &mut Model, random: &mut Random) -> bool {
     let zone = random.below(u64::from(ZONES)) as usize;
     let device = zone as u32;
     let before = model.clone();
-    let pointer = if zone == 0 { random.below(ZONE) } else { model.zones[zone].written };
+    let pointer = match &model.zones[zone] {
+        _ if zone == 0 => random.below(ZONE),
+        known if known.has_area => (known.written + random.below(AREA + 2)).min(ZONE - 1),
+        known => known.written,
+    };
     let label = Label::host(Content::Data);
     let (answer, expected) = match random.below(100) {
         dice @ 0..45 => {
@@ -239,16 +321,18 @@ pub fn step(drive: &mut Zns, model: &mut Model, random: &mut Random) -> bool {
             let stamps = model.stamps(count);
             let buffer = buffer_of(drive, &stamps);
             let first = Lba(zone as u64 * ZONE + from);
-            let answer = if dice < 8 && zone != 0 && from == drive.zone(device).write_pointer {
-                drive.append(device, &buffer, label, Time::ZERO).map(|(at, _)| assert_eq!(at, first))
-            } else if first.0 + count > u64::from(ZONES) * ZONE {
-                return true;
-            } else {
-                drive.write(first, &buffer, label, Time::ZERO).map(drop)
-            };
+            let answer =
+                if dice < 8 && zone != 0 && from == drive.zone(device).write_pointer && !model.zones[zone].has_area {
+                    drive.append(device, &buffer, label, Time::ZERO).map(|(at, _)| assert_eq!(at, first))
+                } else if first.0 + count > u64::from(ZONES) * ZONE {
+                    return true;
+                } else {
+                    drive.write(first, &buffer, label, Time::ZERO).map(drop)
+                };
             (answer, model.write(zone, from, &stamps))
         }
-        45..53 => (drive.open(device, Time::ZERO).map(drop), model.open(zone)),
+        45..50 => (drive.open_with_area(device, Time::ZERO).map(drop), model.open_with_area(zone)),
+        50..53 => (drive.open(device, Time::ZERO).map(drop), model.open(zone)),
         53..60 => (drive.close(device, Time::ZERO).map(drop), model.close(zone)),
         60..64 => (drive.finish(device, Time::ZERO).map(drop), model.finish(zone)),
         64..82 => (drive.reset(device, Time::ZERO).map(drop), model.reset(zone)),
@@ -262,6 +346,10 @@ pub fn step(drive: &mut Zns, model: &mut Model, random: &mut Random) -> bool {
         90 if random.below(20) == 0 => {
             let state = if random.below(2) == 0 { ZoneState::ReadOnly } else { ZoneState::Offline };
             (drive.set_state(device, state), model.fail(zone, state))
+        }
+        91..95 => {
+            let end = model.zones[zone].written + random.below(AREA + 2);
+            (drive.flush_area(device, end, Time::ZERO).map(drop), model.flush_area(zone, end))
         }
         _ => {
             let from = random.below(ZONE);
@@ -280,10 +368,15 @@ pub fn step(drive: &mut Zns, model: &mut Model, random: &mut Random) -> bool {
     };
     let answer = answer.map_err(|error| named(&error));
     if answer == Err("no power") {
-        // Any part of a write to the conventional zone may be there.
-        let attempted = model.zones[0].clone();
+        // Any part of a write to the conventional zone, or to a random write area, may be there.
+        let attempted = [0, zone].map(|zone| model.zones[zone].clone());
+        let has_area = before.zones[zone].has_area && attempted[1].has_area;
         *model = before;
-        model.since_flush[0].push(attempted);
+        let [conventional, attempted] = attempted;
+        model.since_flush[0].push(conventional);
+        if has_area {
+            model.since_flush[zone].push(attempted);
+        }
         return false;
     }
     assert_eq!(answer, expected, "zone {zone}: {:?}", before.zones[zone]);
@@ -299,7 +392,8 @@ fn found(drive: &mut Zns, zone: usize) -> ModelZone {
         ZoneState::Offline => [0; ZONE as usize],
         _ => stamps_in(drive, zone, 0..ZONE).unwrap().try_into().unwrap(),
     };
-    ModelZone { state: reported.state, written: reported.write_pointer, erases: drive.erases(zone as u32), blocks }
+    let (state, written, has_area) = (reported.state, reported.write_pointer, reported.has_area);
+    ModelZone { state, written, has_area, erases: drive.erases(zone as u32), blocks }
 }
 
 /// The model's zone as a drive reports it.
@@ -323,7 +417,7 @@ pub fn check(drive: &mut Zns, model: &Model, context: &str) {
 }
 
 /// Checks that each zone is one of its versions as a whole: state, write pointer, erases and every block. In the
-/// conventional zone this holds for each sector: an image is as atomic as its disk.
+/// conventional zone, and in a random write area, this holds for each sector: an image is as atomic as its disk.
 pub fn check_is_one_of(drive: &mut Zns, versions: impl Fn(usize) -> Vec<ModelZone>, context: &str) {
     let conventional: Vec<ModelZone> = versions(0).iter().map(reported).collect();
     let state = drive.zone(0).state;
@@ -343,8 +437,36 @@ pub fn check_is_one_of(drive: &mut Zns, versions: impl Fn(usize) -> Vec<ModelZon
         }
     }
     for zone in 1..ZONES as usize {
-        let found = found(drive, zone);
         let versions: Vec<ModelZone> = versions(zone).iter().map(reported).collect();
+        if drive.zone(zone as u32).has_area {
+            check_area(drive, zone, &versions, context);
+            continue;
+        }
+        let found = found(drive, zone);
         assert!(versions.contains(&found), "{context}: zone {zone} is {found:?}, none of {versions:#?}");
+    }
+}
+
+/// Checks a zone with a random write area: state and blocks before the write pointer are those of one version, and in the area each
+/// sector is of one.
+fn check_area(drive: &mut Zns, zone: usize, versions: &[ModelZone], context: &str) {
+    let (reported, erases) = (drive.zone(zone as u32), drive.erases(zone as u32));
+    let fixed = reported.write_pointer as usize;
+    let before = stamps_in(drive, zone, 0..reported.write_pointer).unwrap();
+    let is_like = |version: &&ModelZone| {
+        let state = (version.state, version.written, version.has_area, version.erases);
+        state == (reported.state, reported.write_pointer, true, erases) && version.blocks[..fixed] == before
+    };
+    let like = versions.iter().find(is_like);
+    assert!(like.is_some(), "{context}: zone {zone} is {reported:?}, {before:?}, none of {versions:#?}");
+    let mut buffer = vec![0; ZONE as usize * drive.block_width()];
+    drive.read(Lba(zone as u64 * ZONE), &mut buffer, Time::ZERO).unwrap();
+    let sectors_per_block = drive.block_width() / 512;
+    for (number, sector) in buffer.chunks_exact(512).enumerate().skip(fixed * sectors_per_block) {
+        let stamp = u32::from_le_bytes(sector[..4].try_into().unwrap());
+        assert!(sector.chunks_exact(4).all(|word| word == &sector[..4]), "{context}: sector {number} is mixed");
+        let block = number / sectors_per_block;
+        let is_known = versions.iter().any(|version| version.has_area && version.blocks[block] == stamp);
+        assert!(is_known, "{context}: block {block} of zone {zone} has {stamp}, none of {versions:#?}");
     }
 }

@@ -617,7 +617,13 @@ impl Zones {
 impl ZonedDevice for Zones {
     fn shape(&self) -> ZonedShape {
         let state = self.0.lock().unwrap();
-        ZonedShape { zones: state.states.len() as u32, zone_blocks: state.zone_blocks, max_open: 0, max_active: 0 }
+        ZonedShape {
+            zones: state.states.len() as u32,
+            zone_blocks: state.zone_blocks,
+            max_open: 0,
+            max_active: 0,
+            areas: None,
+        }
     }
 
     fn block_width(&self) -> usize {
@@ -633,7 +639,7 @@ impl ZonedDevice for Zones {
             ZoneState::Empty if written > 0 => ZoneState::Closed,
             other => other,
         };
-        Zone { kind, state: zone_state, write_pointer: written, capacity: state.zone_blocks }
+        Zone { kind, state: zone_state, write_pointer: written, capacity: state.zone_blocks, has_area: false }
     }
 
     fn read(&mut self, first: Lba, buffer: &mut [u8], at: Time) -> Result<Time, DeviceError> {

@@ -166,7 +166,7 @@ fn of_report(zone: &BlockZone) -> Zone {
         (_, ZoneState::Full) => capacity,
         _ => (zone.written / BLOCK_BYTES).min(capacity),
     };
-    Zone { kind, state, write_pointer, capacity }
+    Zone { kind, state, write_pointer, capacity, has_area: false }
 }
 
 impl ZonedDevice for SystemZoned {
@@ -176,6 +176,7 @@ impl ZonedDevice for SystemZoned {
             zone_blocks: self.zone_blocks,
             max_open: self.device.max_open(),
             max_active: self.device.max_active(),
+            areas: None,
         }
     }
 

@@ -262,4 +262,12 @@ fn put_namespace_of_set(namespace: &Namespace, data: &mut [u8]) {
     put_u32(data, 4, shape.max_active.wrapping_sub(1));
     put_u32(data, 8, shape.max_open.wrapping_sub(1));
     put_u64(data, 2816, shape.zone_blocks);
+    if let Some(areas) = shape.areas {
+        // Random write areas, which are flushed by a command, too.
+        put_u16(data, 2, 1 << 1);
+        put_u32(data, 44, areas.count);
+        put_u16(data, 48, areas.flush_blocks as u16);
+        put_u16(data, 50, areas.blocks as u16);
+        data[52] = 1;
+    }
 }

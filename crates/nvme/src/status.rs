@@ -32,6 +32,8 @@ impl Status {
     pub const CONTROLLER_BUSY: Status = Status(0x181);
     pub const INVALID_PARAMETERS: Status = Status(0x182);
     pub const SIZE_LIMIT: Status = Status(0x183);
+    pub const INVALID_ZONE_OPERATION: Status = Status(0x1b6);
+    pub const NO_ZRWA: Status = Status(0x1b7);
     pub const ZONE_BOUNDARY: Status = Status(0x1b8);
     pub const ZONE_FULL: Status = Status(0x1b9);
     pub const ZONE_READ_ONLY: Status = Status(0x1ba);
@@ -48,7 +50,8 @@ impl Status {
     /// at fault.
     pub fn field(self) -> u16 {
         let may_retry = matches!(self, Self::SUCCESS | Self::TRANSPORT_ERROR | Self::CONTROLLER_BUSY);
-        let limits = matches!(self, Self::TOO_MANY_ACTIVE | Self::TOO_MANY_OPEN | Self::ABORT_REQUESTED);
+        let limits =
+            matches!(self, Self::TOO_MANY_ACTIVE | Self::TOO_MANY_OPEN | Self::NO_ZRWA | Self::ABORT_REQUESTED);
         let final_bit = if may_retry || limits { 0 } else { 1 << 14 };
         (self.0 | final_bit) << 1
     }
@@ -64,6 +67,8 @@ impl Status {
                 ZoneError::InvalidWrite { .. } => Self::ZONE_INVALID_WRITE,
                 ZoneError::TooManyActive { .. } => Self::TOO_MANY_ACTIVE,
                 ZoneError::TooManyOpen { .. } => Self::TOO_MANY_OPEN,
+                ZoneError::InvalidOperation { .. } => Self::INVALID_ZONE_OPERATION,
+                ZoneError::NoAreaLeft { .. } => Self::NO_ZRWA,
                 ZoneError::InvalidTransition { .. } => Self::INVALID_TRANSITION,
             };
         }

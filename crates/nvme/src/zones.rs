@@ -38,11 +38,13 @@ pub fn plan(namespace: &Namespace, command: &Command) -> Result<Option<Transfer>
             Ok(Some(Transfer::FromHost(bytes)))
         }
         io::ZONE_SEND => {
-            action(command)?;
+            let action = action(zones, command)?;
             check_writable(namespace)?;
             if !is_for_all(command) {
                 check_range(namespace, command.long(), 1)?;
-                zone_of(zones, command.long())?;
+                managed(zones, command, action)?;
+            } else if matches!(action, ZoneAction::OpenWithArea | ZoneAction::FlushArea(_)) {
+                return Err(Status::INVALID_FIELD);
             }
             Ok(Some(Transfer::None))
         }
@@ -77,24 +79,28 @@ pub fn execute(
             let (place, at) = zones.append(zone, input, durable).map_err(failed)?;
             Ok(Done { at, place: place.0 })
         }
-        io::ZONE_SEND if is_for_all(command) => manage_all(zones, action(command)?, changed),
+        io::ZONE_SEND if is_for_all(command) => manage_all(zones, action(zones, command)?, changed),
         io::ZONE_SEND => {
-            let zone = zone_of(zones, command.long())?;
-            manage(zones, zone, action(command)?, changed)
+            let action = action(zones, command)?;
+            manage(zones, managed(zones, command, action)?, action, changed)
         }
         io::ZONE_RECEIVE => report(zones, command, output),
         _ => Err(Status::INVALID_OPCODE),
     }
 }
 
-fn action(command: &Command) -> Result<ZoneAction, Status> {
+fn action(zones: &SharedZones, command: &Command) -> Result<ZoneAction, Status> {
+    let has_area = command.word(13) & 1 << 9 != 0;
     match command.word(13) & 0xff {
+        3 if has_area => Ok(ZoneAction::OpenWithArea),
+        // The last block of the range is named.
+        0x11 => Ok(ZoneAction::FlushArea(command.long() % zones.shape().zone_blocks + 1)),
         1 => Ok(ZoneAction::Close),
         2 => Ok(ZoneAction::Finish),
         3 => Ok(ZoneAction::Open),
         4 => Ok(ZoneAction::Reset),
         5 => Ok(ZoneAction::Offline),
-        // Extensions of descriptions and random write areas are not offered.
+        // Extensions of descriptions are not offered.
         _ => Err(Status::INVALID_FIELD),
     }
 }
@@ -110,6 +116,14 @@ fn zone_of(zones: &SharedZones, first: u64) -> Result<u32, Status> {
         return Err(Status::INVALID_FIELD);
     }
     Ok((first / zone_blocks) as u32)
+}
+
+/// The zone of a command to one. A range of a random write area is named by its last block, other zones by their first.
+fn managed(zones: &SharedZones, command: &Command, action: ZoneAction) -> Result<u32, Status> {
+    match action {
+        ZoneAction::FlushArea(_) => Ok((command.long() / zones.shape().zone_blocks) as u32),
+        _ => zone_of(zones, command.long()),
+    }
 }
 
 fn manage(zones: &SharedZones, zone: u32, action: ZoneAction, changed: &dyn Fn(u64)) -> Result<Done, Status> {
@@ -130,6 +144,8 @@ fn is_meant(action: ZoneAction, state: ZoneState) -> bool {
         ZoneAction::Open => state == Closed,
         ZoneAction::Reset => matches!(state, ImplicitlyOpen | ExplicitlyOpen | Closed | Full),
         ZoneAction::Offline => state == ReadOnly,
+        // These are for one zone.
+        ZoneAction::OpenWithArea | ZoneAction::FlushArea(_) => false,
     }
 }
 
@@ -194,6 +210,7 @@ fn put_description(place: &mut [u8], first: u64, zone: &Zone) {
     // Sequential writes are required.
     place[0] = 2;
     place[1] = state_number(zone.state) << 4;
+    place[2] = u8::from(zone.has_area) << 3;
     put_u64(place, 8, zone.capacity);
     put_u64(place, 16, first);
     let has_pointer = !matches!(zone.state, ZoneState::Full | ZoneState::ReadOnly | ZoneState::Offline);

@@ -4,6 +4,8 @@
 
 #[path = "conformance/administration.rs"]
 mod administration;
+#[path = "conformance/areas.rs"]
+mod areas;
 #[path = "conformance/data.rs"]
 mod data;
 #[path = "conformance/flash_errors.rs"]

@@ -10,10 +10,11 @@ use zerocopy::byteorder::little_endian::{U32, U64};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
 const MAGIC: [u8; 8] = *b"FLASHZNS";
-const VERSION: u32 = 1;
+/// The version of an image of a drive without random write areas, and of one with.
+const VERSIONS: [u32; 2] = [1, 2];
 /// The alignment of the data.
 const ALIGNMENT: u64 = 1 << 20;
-const HEADER_FIELDS: usize = 112;
+const HEADER_FIELDS: usize = 124;
 /// The number of records in a block of a zone table; the rest is its [`Trailer`].
 pub(super) const RECORDS_PER_BLOCK: usize = 170;
 pub(super) const BLOCK: usize = BLOCK_BYTES as usize;
@@ -44,6 +45,9 @@ struct Header {
     erase_ns: U64,
     transfer_ns: U64,
     data_offset: U64,
+    area_blocks: U32,
+    area_flush_blocks: U32,
+    max_areas: U32,
     rest: [u8; BLOCK - HEADER_FIELDS - 4],
     crc: U32,
 }
@@ -65,7 +69,8 @@ pub(super) struct ZoneRecord {
     zone: U32,
     erases: U32,
     state: u8,
-    zero: [u8; 3],
+    has_area: u8,
+    zero: [u8; 2],
     crc: U32,
 }
 
@@ -141,7 +146,7 @@ impl Layout {
 pub(super) fn encode_header(shape: &ZnsShape) -> Block {
     let mut header = Header {
         magic: MAGIC,
-        version: VERSION.into(),
+        version: VERSIONS[usize::from(shape.area_blocks > 0)].into(),
         zero: 0.into(),
         zones: shape.zones.into(),
         conventional: shape.conventional.into(),
@@ -160,6 +165,9 @@ pub(super) fn encode_header(shape: &ZnsShape) -> Block {
         erase_ns: shape.latencies.erase_ns.into(),
         transfer_ns: shape.latencies.read_transfer_ns.into(),
         data_offset: Layout::of(shape.zones).data().into(),
+        area_blocks: (shape.area_blocks as u32).into(),
+        area_flush_blocks: (shape.area_flush_blocks as u32).into(),
+        max_areas: shape.max_areas.into(),
         rest: [0; BLOCK - HEADER_FIELDS - 4],
         crc: 0.into(),
     };
@@ -174,8 +182,8 @@ pub(super) fn decode_header(block: Block) -> Result<ZnsShape, Damage> {
         let found = header.magic.escape_ascii().to_string();
         return Err(Damage::new("the magic", found, "FLASHZNS, that of a ZNS image"));
     }
-    if header.version.get() != VERSION {
-        return Err(Damage::new("the version", header.version, VERSION));
+    if !VERSIONS.contains(&header.version.get()) {
+        return Err(Damage::new("the version", header.version, "1 or 2"));
     }
     let crc = checksum(header.as_bytes());
     if header.crc.get() != crc {
@@ -192,6 +200,9 @@ pub(super) fn decode_header(block: Block) -> Result<ZnsShape, Damage> {
         capacity_blocks: header.capacity_blocks.get(),
         max_open: header.max_open.get(),
         max_active: header.max_active.get(),
+        area_blocks: u64::from(header.area_blocks.get()),
+        area_flush_blocks: u64::from(header.area_flush_blocks.get()),
+        max_areas: header.max_areas.get(),
         page_bytes: header.page_bytes.get(),
         channels: header.channels.get(),
         dies: header.dies.get(),
@@ -204,6 +215,10 @@ pub(super) fn decode_header(block: Block) -> Result<ZnsShape, Damage> {
             header.transfer_ns.get(),
         ),
     };
+    if (shape.area_blocks > 0) != (header.version.get() == VERSIONS[1]) {
+        let expected = "an area in version 2, and none in version 1";
+        return Err(Damage::new("the header's zrwa", format!("{} blocks of 4K", shape.area_blocks), expected));
+    }
     if let Some(flaw) = shape.flaw() {
         return Err(Damage::new(format!("the header's {}", flaw.option), flaw.found, flaw.expected));
     }
@@ -281,7 +296,8 @@ fn record_of(zone: u32, record: &Record) -> ZoneRecord {
         zone: zone.into(),
         erases: record.erases.into(),
         state: number_of(record.state),
-        zero: [0; 3],
+        has_area: u8::from(record.has_area),
+        zero: [0; 2],
         crc: 0.into(),
     }
 }
@@ -317,7 +333,16 @@ impl ZoneRecord {
             let expected = "empty, read-only or offline, as the zone is conventional";
             return damage("state", state.name().to_string(), expected.to_string());
         }
-        Ok(Record { state, written, erases: self.erases.get() })
+        let can_have_area = shape.area_blocks > 0 && !is_conventional && written < shape.capacity_blocks;
+        let has_area = match (self.has_area, state) {
+            (0, _) => false,
+            (1, ZoneState::ImplicitlyOpen | ZoneState::ExplicitlyOpen | ZoneState::Closed) if can_have_area => true,
+            (found, _) => {
+                let expected = "0, or 1 in an open or closed zone of a drive with such areas";
+                return damage("random write area", found.to_string(), expected.to_string());
+            }
+        };
+        Ok(Record { state, written, has_area, erases: self.erases.get() })
     }
 }
 

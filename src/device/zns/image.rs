@@ -27,10 +27,10 @@ const MOST_GENERATIONS: u64 = 1 << 60;
 pub(super) struct Image {
     disk: Box<dyn Disk>,
     layout: Layout,
-    zone_blocks: u64,
+    shape: ZnsShape,
     /// For each block of the durable table: its generation, its newest copy, and whether records have changed since.
     table: Vec<TablePlace>,
-    /// The number of written blocks of each zone by its durable record.
+    /// The end of the blocks that may hold data of each zone, by its durable record.
     durable: Vec<u64>,
     /// Zones reset since the last flush: their space is freed once that is durable.
     resets: Vec<u32>,
@@ -106,10 +106,15 @@ impl Image {
             let is_changed = found.iter().any(|(kept, newest)| kept != newest);
             table.push(TablePlace { generation: generation.unwrap_or(0), copy, is_changed });
             let first = durable.len() as u32;
-            let emptied = found.iter().zip(first..).filter(|((kept, newest), _)| newest.written < kept.written);
+            let emptied = found.iter().zip(first..).filter(|((kept, newest), _)| newest.end(shape) < kept.end(shape));
             resets.extend(emptied.map(|(_, zone)| zone));
-            durable.extend(found.iter().map(|(kept, _)| kept.written));
+            durable.extend(found.iter().map(|(kept, _)| kept.end(shape)));
             records.extend(found.iter().map(|(_, newest)| without_power(*newest)));
+        }
+        // What was written behind an area without an answer is not there. No durable record covers it: one of another life
+        // of the zone was replaced before this life began.
+        for (zone, record) in (0..).zip(&records).filter(|(_, record)| record.has_area) {
+            punch(&*disk, layout, shape, zone, record.end(shape)).map_err(ImageError::io(&name, "write"))?;
         }
         // The running table is completed before it is valid for this epoch.
         for block in 0..layout.table_blocks {
@@ -117,16 +122,7 @@ impl Image {
                 .map_err(ImageError::io(&name, "write"))?;
         }
         disk.write_at(Layout::EPOCH, &encode_epoch(epoch)).map_err(ImageError::io(&name, "write"))?;
-        let image = Image {
-            disk,
-            layout,
-            zone_blocks: shape.zone_blocks,
-            table,
-            durable,
-            resets,
-            is_unsynced: true,
-            is_lost: false,
-        };
+        let image = Image { disk, layout, shape: *shape, table, durable, resets, is_unsynced: true, is_lost: false };
         Ok((image, records))
     }
 
@@ -149,6 +145,19 @@ impl Image {
         from < self.durable[zone as usize]
     }
 
+    /// Makes an empty zone read as zeros, which then gets a random write area. Until that ends with the zone's life, no
+    /// durable record is of another life of the zone.
+    pub fn make_room_for_area(&mut self, zone: u32, records: &[Record]) -> Result<(), DeviceError> {
+        if self.is_below_durable(zone, 0) || self.resets.contains(&zone) {
+            self.flush(records)?;
+        }
+        self.check_writable()?;
+        let first = Lba(u64::from(zone) * self.shape.zone_blocks);
+        self.is_unsynced = true;
+        punch(&*self.disk, self.layout, &self.shape, zone, 0)
+            .map_err(|source| self.failed("make room for an area", first, source))
+    }
+
     /// Fails after a failed sync: nothing may be changed any more.
     pub fn check_writable(&self) -> Result<(), DeviceError> {
         if self.is_lost {
@@ -165,7 +174,7 @@ impl Image {
         self.is_unsynced = true;
         self.table[zone as usize / RECORDS_PER_BLOCK].is_changed = true;
         let bytes = encode_record(zone, record);
-        let first = Lba(u64::from(zone) * self.zone_blocks);
+        let first = Lba(u64::from(zone) * self.shape.zone_blocks);
         self.disk
             .write_at(self.layout.running_record(zone), bytes.as_bytes())
             .map_err(|source| self.failed("keep the state of the zone", first, source))
@@ -189,11 +198,9 @@ impl Image {
         })?;
         self.is_unsynced = false;
         for zone in std::mem::take(&mut self.resets) {
-            let written = records[zone as usize].written;
-            let first = Lba(u64::from(zone) * self.zone_blocks + written);
-            let offset = self.layout.data() + first.0 * BLOCK_BYTES;
-            self.disk
-                .punch(offset, (self.zone_blocks - written) * BLOCK_BYTES)
+            let end = records[zone as usize].end(&self.shape);
+            let first = Lba(u64::from(zone) * self.shape.zone_blocks + end);
+            punch(&*self.disk, self.layout, &self.shape, zone, end)
                 .map_err(|source| self.failed("give back the room", first, source))?;
         }
         Ok(())
@@ -216,14 +223,14 @@ impl Image {
             let first = block * RECORDS_PER_BLOCK;
             let end = (first + RECORDS_PER_BLOCK).min(records.len());
             for (durable, record) in self.durable[first..end].iter_mut().zip(&records[first..end]) {
-                *durable = record.written;
+                *durable = record.end(&self.shape);
             }
         }
         Ok(())
     }
 
     fn failed(&self, doing: &str, first: Lba, source: io::Error) -> DeviceError {
-        let (zone, within) = (first.0 / self.zone_blocks, first.0 % self.zone_blocks);
+        let (zone, within) = (first.0 / self.shape.zone_blocks, first.0 % self.shape.zone_blocks);
         DeviceError::Io { doing: format!("{doing}, block {within} of zone {zone} of {}", self.disk.name()), source }
     }
 }
@@ -254,10 +261,19 @@ impl Damage {
     }
 }
 
-/// The state of a zone after a loss of power: open zones are closed, and empty ones are not active.
+/// Frees the space of a zone from block `from` on.
+fn punch(disk: &dyn Disk, layout: Layout, shape: &ZnsShape, zone: u32, from: u64) -> io::Result<()> {
+    let first = u64::from(zone) * shape.zone_blocks + from;
+    disk.punch(layout.data() + first * BLOCK_BYTES, (shape.zone_blocks - from) * BLOCK_BYTES)
+}
+
+/// The state of a zone after a loss of power: open zones are closed, and empty ones are not active. Random write areas
+/// stay, with what they hold.
 fn without_power(record: Record) -> Record {
     let state = match record.state {
-        ZoneState::ImplicitlyOpen | ZoneState::ExplicitlyOpen | ZoneState::Closed if record.written == 0 => {
+        ZoneState::ImplicitlyOpen | ZoneState::ExplicitlyOpen | ZoneState::Closed
+            if record.written == 0 && !record.has_area =>
+        {
             ZoneState::Empty
         }
         ZoneState::ImplicitlyOpen | ZoneState::ExplicitlyOpen => ZoneState::Closed,

@@ -4,22 +4,32 @@
 //! drive unchanged.
 
 use super::shape::ZnsShape;
-use crate::device::{ZoneError, ZoneState};
+use crate::device::zoned::NO_AREAS;
+use crate::device::{RandomWriteAreas, ZoneError, ZoneState};
 
 /// The state of a zone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Record {
     /// Its state.
     pub state: ZoneState,
-    /// Blocks with data, from its start: the write pointer, except in a zone that was finished early.
+    /// Blocks with data, from its start: the write pointer, except in a zone that was finished early. Those in a random
+    /// write area are not among them.
     pub written: u64,
+    /// True if it has a random write area.
+    pub has_area: bool,
     /// The number of its erases.
     pub erases: u32,
 }
 
 impl Record {
     /// The state of a zone of a new drive.
-    pub const NEW: Record = Record { state: ZoneState::Empty, written: 0, erases: 0 };
+    pub const NEW: Record = Record { state: ZoneState::Empty, written: 0, has_area: false, erases: 0 };
+
+    /// The end of the blocks that may hold data: the write pointer, or the end of its area.
+    #[inline]
+    pub fn end(&self, shape: &ZnsShape) -> u64 {
+        if self.has_area { (self.written + shape.area_blocks).min(shape.capacity_blocks) } else { self.written }
+    }
 }
 
 /// The change of a command.
@@ -37,6 +47,8 @@ pub(super) struct Change {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Action {
     Open,
+    /// With a random write area.
+    OpenWithArea,
     Close,
     Finish,
     Reset,
@@ -45,7 +57,7 @@ pub(super) enum Action {
 impl Action {
     fn verb(self) -> &'static str {
         match self {
-            Action::Open => "open",
+            Action::Open | Action::OpenWithArea => "open",
             Action::Close => "close",
             Action::Finish => "finish",
             Action::Reset => "reset",
@@ -63,8 +75,11 @@ pub(super) struct Machine {
     endurance: u32,
     max_open: u32,
     max_active: u32,
+    areas: Option<RandomWriteAreas>,
     open: u32,
     active: u32,
+    /// Zones with a random write area.
+    with_area: u32,
     /// The implicitly open zones, the longest open first; kept only if there is a limit.
     implicitly_open: Vec<u32>,
 }
@@ -83,6 +98,7 @@ impl Machine {
         assert_eq!(records.len(), shape.zones as usize, "each zone of the drive has a record");
         debug_assert!(!records.iter().any(|record| is_open(record.state)), "no zone is open when a drive gets power");
         let active = records.iter().filter(|record| is_active(record.state)).count() as u32;
+        let with_area = records.iter().filter(|record| record.has_area).count() as u32;
         Machine {
             records,
             conventional: shape.conventional,
@@ -91,8 +107,10 @@ impl Machine {
             endurance: shape.endurance,
             max_open: shape.max_open,
             max_active: shape.max_active,
+            areas: shape.areas(),
             open: 0,
             active,
+            with_area,
             implicitly_open: Vec::new(),
         }
     }
@@ -147,6 +165,9 @@ impl Machine {
             ZoneState::Offline => return Err(ZoneError::IsOffline { zone }),
             _ => {}
         }
+        if record.has_area {
+            return self.write_area(zone, from, count);
+        }
         if from != record.written {
             return Err(ZoneError::InvalidWrite { zone, from, write_pointer: record.written });
         }
@@ -159,6 +180,51 @@ impl Machine {
             _ => ZoneState::ImplicitlyOpen,
         };
         Ok(Change { zone, record: Record { state, written, ..*record }, closes })
+    }
+
+    /// The change of a write to a zone with a random write area. A write behind the area moves the write pointer.
+    fn write_area(&self, zone: u32, from: u64, count: u64) -> Result<Change, ZoneError> {
+        let areas = self.areas.expect("only a drive with areas has a zone with one");
+        let record = self.record(zone);
+        let (end, write_pointer) = (from + count, record.written);
+        if from < write_pointer || end > write_pointer + 2 * areas.blocks {
+            return Err(ZoneError::InvalidWrite { zone, from, write_pointer });
+        }
+        self.check_within(zone, from, count, self.capacity)?;
+        let behind = end.saturating_sub(write_pointer + areas.blocks);
+        let written = write_pointer + behind.next_multiple_of(areas.flush_blocks);
+        debug_assert!(written < end, "the last block of a write is in the area of zone {zone}");
+        self.written_to(zone, written)
+    }
+
+    /// The change of the command that moves the write pointer of a zone with a random write area to `end`.
+    pub fn flush_area(&self, zone: u32, end: u64) -> Result<Change, ZoneError> {
+        let record = self.record(zone);
+        let refused = |why| Err(ZoneError::InvalidOperation { zone, action: "flush the area of", why });
+        let Some(areas) = self.areas.filter(|_| record.has_area) else {
+            return refused("it has no random write area");
+        };
+        let area_end = (record.written + areas.blocks).min(self.capacity);
+        if end <= record.written || end > area_end {
+            return refused("the end of the range is not in the area");
+        }
+        if !(end - record.written).is_multiple_of(areas.flush_blocks) && end != self.capacity {
+            return refused("the range is no multiple of the flush granularity");
+        }
+        self.written_to(zone, end)
+    }
+
+    /// The change of a zone with a random write area, which is open or closed, whose write pointer moves.
+    fn written_to(&self, zone: u32, written: u64) -> Result<Change, ZoneError> {
+        let record = self.record(zone);
+        let closes = if is_open(record.state) { None } else { self.room_for(zone, record.state)? };
+        let state = match record.state {
+            _ if written == self.capacity => ZoneState::Full,
+            ZoneState::ExplicitlyOpen => ZoneState::ExplicitlyOpen,
+            _ => ZoneState::ImplicitlyOpen,
+        };
+        let has_area = state != ZoneState::Full;
+        Ok(Change { zone, record: Record { state, written, has_area, ..*record }, closes })
     }
 
     /// The change of a command; `None` if the zone is in that state already.
@@ -179,10 +245,24 @@ impl Machine {
                 }
                 Record { state: ExplicitlyOpen, ..record }
             }
+            (Action::OpenWithArea, Empty | ImplicitlyOpen | ExplicitlyOpen | Closed) => {
+                let refused = |why| Err(ZoneError::InvalidOperation { zone, action: action.verb(), why });
+                let Some(areas) = self.areas else { return refused(NO_AREAS) };
+                if state != Empty {
+                    return refused("only an empty zone gets a random write area");
+                }
+                closes = self.room_for(zone, state)?;
+                if self.with_area >= areas.count {
+                    return Err(ZoneError::NoAreaLeft { zone, limit: areas.count });
+                }
+                Record { state: ExplicitlyOpen, has_area: true, ..record }
+            }
             (Action::Close, ImplicitlyOpen | ExplicitlyOpen) => Record { state: Closed, ..record },
-            (Action::Finish, Empty | ImplicitlyOpen | ExplicitlyOpen | Closed) => Record { state: Full, ..record },
+            (Action::Finish, Empty | ImplicitlyOpen | ExplicitlyOpen | Closed) => {
+                Record { state: Full, has_area: false, ..record }
+            }
             (Action::Reset, ImplicitlyOpen | ExplicitlyOpen | Closed | Full) => {
-                Record { state: Empty, written: 0, ..record }
+                Record { state: Empty, written: 0, has_area: false, ..record }
             }
             _ => return Err(ZoneError::InvalidTransition { zone, action: action.verb(), state }),
         };
@@ -198,7 +278,7 @@ impl Machine {
                 Err(ZoneError::InvalidTransition { zone, action: "bring back", state: record.state })
             }
             (_, ZoneState::ReadOnly | ZoneState::Offline) => {
-                Ok(Some(Change { zone, record: Record { state, ..record }, closes: None }))
+                Ok(Some(Change { zone, record: Record { state, has_area: false, ..record }, closes: None }))
             }
             (old, _) => Err(ZoneError::InvalidTransition { zone, action: "set the state of", state: old }),
         }
@@ -244,6 +324,7 @@ impl Machine {
     #[inline]
     fn set(&mut self, zone: u32, new: Record) {
         let old = std::mem::replace(&mut self.records[zone as usize], new);
+        self.with_area = self.with_area + u32::from(new.has_area) - u32::from(old.has_area);
         if old.state != new.state {
             self.count(zone, old.state, new.state);
         }

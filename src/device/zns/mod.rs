@@ -3,6 +3,7 @@
 //! | file | role |
 //! |---|---|
 //! | `settings`, `shape` | the options, and the geometry that they and an image's header define |
+//! | `areas` | what random write areas hold, for the ledger |
 //! | `machine` | the states of the zones, and the changes of a command |
 //! | `flash` | the pages and erase blocks below the zones, and their timing |
 //! | `system` | a zoned block device of the system instead of a drive |
@@ -13,6 +14,7 @@
 //! on request ([`Zns::set_state`]). With an image, answered commands survive the program's death; flushed ones survive
 //! a power cut, and no write pointer then exceeds the data.
 
+mod areas;
 mod flash;
 mod format;
 mod image;
@@ -34,6 +36,7 @@ use super::{Account, DeviceError, Lba, Zone, ZoneError, ZoneKind, ZoneState, Zon
 use crate::label::{Label, Tally};
 use crate::time::Time;
 use crate::units::BLOCK_BYTES;
+use areas::Areas;
 use flash::Flash;
 use image::Image;
 use machine::{Action, Change, Machine, Record};
@@ -50,11 +53,14 @@ pub struct Zns {
     machine: Machine,
     media: Media,
     flash: Flash,
+    areas: Areas,
+    /// Blocks written to zones without a random write area.
     received: Tally,
     read_blocks: u64,
     conventional_blocks: u64,
     resets: u64,
     finishes: u64,
+    area_flushes: u64,
     worn_out_zones: u64,
 }
 
@@ -127,8 +133,24 @@ impl Zns {
     /// Opens the image on a disk.
     pub fn open_on(disk: Box<dyn Disk>, settings: &ZnsSettings) -> Result<Zns, ImageError> {
         let shape = settings.of_image(disk.name(), Image::read_shape(&*disk)?)?;
+        let name = disk.name().to_string();
         let (image, records) = Image::load(disk, &shape)?;
-        Ok(Zns::of(shape, records, Media::Image(image), settings.is_timed))
+        let mut drive = Zns::of(shape, records, Media::Image(image), settings.is_timed);
+        drive.find_areas().map_err(|error| ImageError::io(&name, "read")(std::io::Error::other(error)))?;
+        Ok(drive)
+    }
+
+    /// Finds what random write areas hold: blocks that are not zeros.
+    fn find_areas(&mut self) -> Result<(), DeviceError> {
+        let width = BLOCK_BYTES as usize;
+        for (zone, record) in (0..).zip(self.machine.records()).filter(|(_, record)| record.has_area) {
+            let Media::Image(image) = &self.media else { break };
+            let blocks = record.end(&self.shape) - record.written;
+            let mut buffer = vec![0; blocks as usize * width];
+            image.read(Lba(u64::from(zone) * self.shape.zone_blocks + record.written), &mut buffer)?;
+            self.areas.found(zone, buffer.chunks_exact(width).map(|block| block.iter().any(|byte| *byte != 0)));
+        }
+        Ok(())
     }
 
     fn of(shape: ZnsShape, records: Vec<Record>, media: Media, is_timed: bool) -> Zns {
@@ -137,11 +159,13 @@ impl Zns {
             machine: Machine::new(&shape, records),
             shape,
             media,
+            areas: Areas::default(),
             received: Tally::default(),
             read_blocks: 0,
             conventional_blocks: 0,
             resets: 0,
             finishes: 0,
+            area_flushes: 0,
             worn_out_zones: 0,
         }
     }
@@ -160,10 +184,22 @@ impl Zns {
     /// above. Offline is final. An image keeps it.
     pub fn set_state(&mut self, zone: u32, state: ZoneState) -> Result<(), DeviceError> {
         self.check_zone(zone)?;
-        match self.machine.fail(zone, state)? {
-            Some(change) => self.make(&change),
-            None => Ok(()),
+        let Some(mut change) = self.machine.fail(zone, state)? else { return Ok(()) };
+        let Record { written, has_area, .. } = *self.machine.record(zone);
+        if !has_area {
+            return self.make(&change);
         }
+        if state == ZoneState::Offline {
+            self.make(&change)?;
+            self.areas.drop(zone);
+            return Ok(());
+        }
+        // What can still be read is in the zone.
+        change.record.written += self.areas.written(zone);
+        self.make(&change)?;
+        self.areas.finish(zone);
+        self.flash.write(zone, written..change.record.written, Purpose::Host, Time::ZERO);
+        Ok(())
     }
 
     /// The zone of `first`, and the block in it. Rejects a range beyond the end of the drive.
@@ -204,6 +240,27 @@ impl Zns {
         Ok(())
     }
 
+    /// Writes to a zone with a random write area, which leads to a change of its write pointer, if any.
+    fn write_area(
+        &mut self,
+        first: Lba,
+        buffer: &[u8],
+        label: Label,
+        change: &Change,
+        at: Time,
+    ) -> Result<Time, DeviceError> {
+        let zone = change.zone;
+        let count = blocks_in(buffer.len(), self.block_width());
+        let (from, old) = (first.0 & (self.shape.zone_blocks - 1), *self.machine.record(zone));
+        self.store(first, buffer)?;
+        if change.record != old {
+            self.make(change)?;
+        }
+        let passed = old.written..change.record.written;
+        self.areas.write(zone, from - old.written, count, label, passed.end - passed.start);
+        Ok(self.flash.write(zone, passed, Purpose::of(label), at))
+    }
+
     fn write_conventional(
         &mut self,
         zone: u32,
@@ -224,7 +281,7 @@ impl Zns {
 impl ZonedDevice for Zns {
     fn shape(&self) -> ZonedShape {
         let ZnsShape { zones, zone_blocks, max_open, max_active, .. } = self.shape;
-        ZonedShape { zones, zone_blocks, max_open, max_active }
+        ZonedShape { zones, zone_blocks, max_open, max_active, areas: self.shape.areas() }
     }
 
     fn block_width(&self) -> usize {
@@ -239,13 +296,14 @@ impl ZonedDevice for Zns {
     }
 
     fn zone(&self, zone: u32) -> Zone {
-        let Record { state, written, .. } = *self.machine.record(zone);
+        let Record { state, written, has_area, .. } = *self.machine.record(zone);
         if self.machine.is_conventional(zone) {
-            return Zone { kind: ZoneKind::Conventional, state, write_pointer: 0, capacity: self.shape.zone_blocks };
+            let (kind, capacity) = (ZoneKind::Conventional, self.shape.zone_blocks);
+            return Zone { kind, state, write_pointer: 0, capacity, has_area };
         }
         let capacity = self.shape.capacity_blocks;
         let write_pointer = if state == ZoneState::Full { capacity } else { written };
-        Zone { kind: ZoneKind::Sequential, state, write_pointer, capacity }
+        Zone { kind: ZoneKind::Sequential, state, write_pointer, capacity, has_area }
     }
 
     fn read(&mut self, first: Lba, buffer: &mut [u8], at: Time) -> Result<Time, DeviceError> {
@@ -258,7 +316,7 @@ impl ZonedDevice for Zns {
         self.machine.check_read(zone, from, count)?;
         let is_conventional = self.machine.is_conventional(zone);
         let record = *self.machine.record(zone);
-        let stored = if is_conventional { count } else { record.written.saturating_sub(from).min(count) };
+        let stored = if is_conventional { count } else { record.end(&self.shape).saturating_sub(from).min(count) };
         let (below, beyond) = buffer.split_at_mut(stored as usize * width);
         match &self.media {
             Media::Memory(memory) => memory.read(first, below),
@@ -285,6 +343,9 @@ impl ZonedDevice for Zns {
             self.write_conventional(zone, first, buffer, Purpose::of(label), at)?
         } else {
             let change = self.machine.write(zone, from, count)?;
+            if self.machine.record(zone).has_area {
+                return self.write_area(first, buffer, label, &change, at);
+            }
             if let Media::Image(image) = &mut self.media
                 && image.is_below_durable(zone, from)
             {
@@ -306,6 +367,30 @@ impl ZonedDevice for Zns {
         Ok(at)
     }
 
+    fn open_with_area(&mut self, zone: u32, at: Time) -> Result<Time, DeviceError> {
+        self.check_zone(zone)?;
+        let change = self.machine.manage(zone, Action::OpenWithArea)?.expect("a zone that gets an area has none");
+        if let Media::Image(image) = &mut self.media {
+            image.make_room_for_area(zone, self.machine.records())?;
+        }
+        self.make(&change)?;
+        self.areas.open(zone);
+        Ok(at)
+    }
+
+    fn flush_area(&mut self, zone: u32, end: u64, at: Time) -> Result<Time, DeviceError> {
+        self.check_zone(zone)?;
+        let change = self.machine.flush_area(zone, end)?;
+        let old = self.machine.record(zone).written;
+        self.make(&change)?;
+        self.areas.pass(zone, end - old);
+        if !change.record.has_area {
+            self.areas.drop(zone);
+        }
+        self.area_flushes += 1;
+        Ok(self.flash.write(zone, old..end, Purpose::Host, at))
+    }
+
     fn close(&mut self, zone: u32, at: Time) -> Result<Time, DeviceError> {
         self.check_zone(zone)?;
         if let Some(change) = self.machine.manage(zone, Action::Close)? {
@@ -316,9 +401,17 @@ impl ZonedDevice for Zns {
 
     fn finish(&mut self, zone: u32, at: Time) -> Result<Time, DeviceError> {
         self.check_zone(zone)?;
-        let Some(change) = self.machine.manage(zone, Action::Finish)? else { return Ok(at) };
+        let Some(mut change) = self.machine.manage(zone, Action::Finish)? else { return Ok(at) };
+        let Record { written, has_area, .. } = *self.machine.record(zone);
+        if has_area {
+            change.record.written += self.areas.written(zone);
+        }
         self.make(&change)?;
         self.finishes += 1;
+        if has_area {
+            self.areas.finish(zone);
+            self.flash.write(zone, written..change.record.written, Purpose::Host, at);
+        }
         Ok(self.flash.finish(zone, change.record.written, at))
     }
 
@@ -335,6 +428,9 @@ impl ZonedDevice for Zns {
         match &mut self.media {
             Media::Memory(memory) => memory.clear(first, self.shape.zone_blocks),
             Media::Image(image) => image.was_reset(zone),
+        }
+        if old.has_area {
+            self.areas.drop(zone);
         }
         self.resets += 1;
         self.worn_out_zones += u64::from(change.record.state == ZoneState::Offline);
@@ -359,10 +455,17 @@ impl ZonedDevice for Zns {
 
     fn account(&self) -> Account {
         let sequential = self.machine.records().iter().skip(self.shape.conventional as usize);
+        let (mut received, mut sent) = (self.received.clone(), self.received.clone());
+        let areas = self.shape.areas();
+        if areas.is_some() {
+            self.areas.received().entries().for_each(|(label, count)| received.add(label, count));
+            self.areas.sent().entries().for_each(|(label, count)| sent.add(label, count));
+        }
         Account {
             station: KIND.name,
-            received: self.received.clone(),
-            sent: self.received.clone(),
+            received,
+            sent,
+            buffer: areas.map(|_| Box::new(self.areas.account())),
             read_blocks: self.read_blocks,
             events: vec![
                 ("resets", self.resets),

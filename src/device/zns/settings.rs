@@ -67,6 +67,24 @@ pub static KIND: Kind = Kind {
             about: "the maximum number of open and closed zones (0: no limit)",
         },
         OptionKind {
+            name: "zrwa",
+            values: Values::Size(0, (1 << 28) - BLOCK_BYTES),
+            default: "0",
+            about: "bytes of a zone's random write area, if it is opened with one (0: none)",
+        },
+        OptionKind {
+            name: "zrwa-flush",
+            values: Values::Size(BLOCK_BYTES, 1 << 28),
+            default: "16K",
+            about: "the write pointer of a zone with such an area moves by a multiple of these bytes",
+        },
+        OptionKind {
+            name: "max-zrwa",
+            values: Values::Count(0, 1 << 20),
+            default: "0",
+            about: "the maximum number of zones with such an area (0: as many as can be active)",
+        },
+        OptionKind {
             name: "preset",
             values: Values::Choice(words::<&'static Preset>),
             default: "",
@@ -126,19 +144,24 @@ pub static KIND: Kind = Kind {
 };
 
 /// The options that an image stores: other values than the image's are rejected.
-const KEPT: [&str; 11] = [
+const KEPT: [&str; 14] = [
     "size",
     "zone",
     "capacity",
     "conventional",
     "max-open",
     "max-active",
+    "zrwa",
+    "zrwa-flush",
+    "max-zrwa",
     "page",
     "channels",
     "dies",
     "planes",
     "endurance",
 ];
+/// The options of random write areas, of a drive with some.
+const OF_AREAS: [&str; 2] = ["zrwa-flush", "max-zrwa"];
 /// The options that an image stores as defaults: they may differ from run to run.
 const TIMES: [&str; 4] = ["read", "program", "erase", "transfer"];
 
@@ -184,8 +207,13 @@ impl ZnsSettings {
         if image.is_some() {
             meaningless.extend(KEPT);
             meaningless.extend(TIMES);
-        } else if !settings.switch("timing") {
-            meaningless.extend(TIMES);
+        } else {
+            if !settings.switch("timing") {
+                meaningless.extend(TIMES);
+            }
+            if settings.size("zrwa") == 0 {
+                meaningless.extend(OF_AREAS);
+            }
         }
         let read = ZnsSettings {
             is_timed: settings.switch("timing"),
@@ -210,7 +238,8 @@ impl ZnsSettings {
         let settings = &self.settings;
         let (size, zone) = (settings.size("size"), settings.size("zone"));
         let capacity = if settings.is_set("capacity") { settings.size("capacity") } else { zone };
-        for (option, bytes) in [("zone", zone), ("capacity", capacity)] {
+        let (area, area_flush) = (settings.size("zrwa"), settings.size("zrwa-flush"));
+        for (option, bytes) in [("zone", zone), ("capacity", capacity), ("zrwa", area), ("zrwa-flush", area_flush)] {
             if !bytes.is_multiple_of(BLOCK_BYTES) {
                 let message = format!("a {option} of {} is not made of blocks of 4K", format_size(bytes));
                 return Err(settings.error(
@@ -237,6 +266,9 @@ impl ZnsSettings {
             capacity_blocks: capacity / BLOCK_BYTES,
             max_open: count("max-open"),
             max_active: count("max-active"),
+            area_blocks: area / BLOCK_BYTES,
+            area_flush_blocks: if area == 0 { 0 } else { area_flush / BLOCK_BYTES },
+            max_areas: if area == 0 { 0 } else { count("max-zrwa") },
             page_bytes: settings.choice::<PageBytes>("page").0,
             channels: count("channels"),
             dies: count("dies"),

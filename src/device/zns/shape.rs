@@ -1,5 +1,6 @@
 //! The geometry of a ZNS drive, as its options and an image's header define it.
 
+use crate::device::RandomWriteAreas;
 use crate::device::nand::{Latencies, PageBytes};
 use crate::expression::Choice;
 use crate::units::{BLOCK_BYTES, format_size};
@@ -8,6 +9,9 @@ use crate::units::{BLOCK_BYTES, format_size};
 pub(super) const MOST_ZONES: u64 = 1 << 20;
 /// The maximum number of blocks in a zone: a count of pages must not overflow.
 const MOST_ZONE_BLOCKS: u64 = 1 << 30;
+
+/// The maximum number of blocks of a random write area: NVMe has 16 bits.
+const MOST_AREA_BLOCKS: u64 = (1 << 16) - 1;
 
 /// The geometry of a ZNS drive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +28,12 @@ pub struct ZnsShape {
     pub max_open: u32,
     /// The maximum number of open and closed sequential zones; 0 for no limit.
     pub max_active: u32,
+    /// Blocks of a random write area; 0 for a drive without.
+    pub area_blocks: u64,
+    /// The write pointer of a zone with such an area moves by a multiple of these blocks.
+    pub area_flush_blocks: u64,
+    /// The maximum number of zones with an area; 0 for as many as can be active.
+    pub max_areas: u32,
     /// Bytes of a flash page.
     pub page_bytes: u32,
     /// The number of channels (buses).
@@ -60,6 +70,17 @@ impl ZnsShape {
         u64::from(self.zones) * self.zone_blocks
     }
 
+    /// The random write areas, if it has any.
+    pub fn areas(&self) -> Option<RandomWriteAreas> {
+        let count = match (self.max_areas, self.max_active) {
+            (0, 0) => self.zones - self.conventional,
+            (0, max_active) => max_active,
+            (most, _) => most,
+        };
+        let areas = RandomWriteAreas { blocks: self.area_blocks, flush_blocks: self.area_flush_blocks, count };
+        (self.area_blocks > 0).then_some(areas)
+    }
+
     /// The value of an option that an image stores, as text.
     pub(super) fn option(&self, name: &str) -> String {
         match name {
@@ -69,6 +90,9 @@ impl ZnsShape {
             "conventional" => self.conventional.to_string(),
             "max-open" => self.max_open.to_string(),
             "max-active" => self.max_active.to_string(),
+            "zrwa" => format_size(self.area_blocks * BLOCK_BYTES),
+            "zrwa-flush" => format_size(self.area_flush_blocks * BLOCK_BYTES),
+            "max-zrwa" => self.max_areas.to_string(),
             "page" => format_size(u64::from(self.page_bytes)),
             "channels" => self.channels.to_string(),
             "dies" => self.dies.to_string(),
@@ -111,6 +135,15 @@ impl ZnsShape {
         }
         if self.max_active > 0 && self.max_open > self.max_active {
             return flaw("max-open", format!("at most max-active, {}", self.max_active));
+        }
+        if self.area_blocks > MOST_AREA_BLOCKS.min(self.capacity_blocks) {
+            let most = format_size(MOST_AREA_BLOCKS.min(self.capacity_blocks) * BLOCK_BYTES);
+            return flaw("zrwa", format!("at most {most}, and the capacity of a zone"));
+        }
+        let is_divided = self.area_flush_blocks > 0 && self.area_blocks.is_multiple_of(self.area_flush_blocks);
+        if self.area_blocks > 0 && !is_divided {
+            let area = format_size(self.area_blocks * BLOCK_BYTES);
+            return flaw("zrwa-flush", format!("a size that divides zrwa, {area}"));
         }
         if self.endurance == 0 {
             return flaw("endurance", "at least 1".to_string());

@@ -26,6 +26,10 @@ pub enum ZoneAction {
     Finish,
     /// The zone is opened explicitly.
     Open,
+    /// An empty zone is opened explicitly, with a random write area.
+    OpenWithArea,
+    /// The write pointer of a zone with a random write area moves to this block of it.
+    FlushArea(u64),
     /// The zone becomes empty.
     Reset,
     /// A read-only zone goes out of use.
@@ -102,7 +106,7 @@ impl SharedZones {
         self.serve(Some(Request::Read), bytes, |device, at| device.read(first, buffer, at))
     }
 
-    /// Writes whole blocks of one zone, at its write pointer; if `durable`, they survive a cut of power as soon as this answers.
+    /// Writes whole blocks of one zone, at its write pointer, or in its random write area; if `durable`, they survive a cut of power as soon as this answers.
     pub fn write(&self, first: Lba, buffer: &[u8], durable: bool) -> Result<Time, ServeError> {
         self.check_writable()?;
         self.serve(Some(Request::Write), buffer.len() as u64, |device, at| {
@@ -123,15 +127,24 @@ impl SharedZones {
         Ok((place, done))
     }
 
-    /// Writes zeros at the write pointer of a zone: all of them, or none if they do not fit.
+    /// Writes zeros at the write pointer of a zone, or in its random write area: all of them, or none if they do not fit.
     pub fn write_zeroes(&self, first: Lba, blocks: u64, durable: bool) -> Result<Time, ServeError> {
         self.check_writable()?;
         let zone_blocks = self.served.shape.zone_blocks;
         self.serve(Some(Request::WriteZeroes), blocks * BLOCK_BYTES, |device, at| {
             let (zone, from) = ((first.0 / zone_blocks) as u32, first.0 % zone_blocks);
-            let Zone { write_pointer, capacity, .. } = device.zone(zone);
+            let Zone { write_pointer, capacity, has_area, .. } = device.zone(zone);
             let end = from + blocks;
-            if from == write_pointer && from < capacity && end > capacity {
+            let is_writable = match device.shape().areas.filter(|_| has_area) {
+                Some(areas) if from >= write_pointer => {
+                    if end > write_pointer + 2 * areas.blocks {
+                        return Err(ZoneError::InvalidWrite { zone, from, write_pointer }.into());
+                    }
+                    true
+                }
+                _ => from == write_pointer,
+            };
+            if is_writable && from < capacity && end > capacity {
                 return Err(ZoneError::BoundaryError { zone, from, end, capacity }.into());
             }
             let (mut next, mut left, mut done) = (first, blocks, at);
@@ -156,6 +169,8 @@ impl SharedZones {
                 ZoneAction::Close => device.close(zone, at),
                 ZoneAction::Finish => device.finish(zone, at),
                 ZoneAction::Open => device.open(zone, at),
+                ZoneAction::OpenWithArea => device.open_with_area(zone, at),
+                ZoneAction::FlushArea(end) => device.flush_area(zone, end, at),
                 ZoneAction::Reset => device.reset(zone, at),
                 ZoneAction::Offline => device.take_offline(zone, at),
             }?;

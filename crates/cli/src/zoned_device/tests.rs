@@ -28,7 +28,7 @@ fn device() -> Option<SystemZoned> {
 
 /// A drive in memory with the shape of the device.
 fn model(device: &SystemZoned) -> Zns {
-    let ZonedShape { zones, zone_blocks, max_open, max_active } = device.shape();
+    let ZonedShape { zones, zone_blocks, max_open, max_active, .. } = device.shape();
     let conventional = device.zones.iter().filter(|zone| zone.kind == ZoneKind::Conventional).count();
     let capacity = device.zones.last().map_or(zone_blocks, |zone| zone.capacity);
     let text = format!(
@@ -51,7 +51,7 @@ fn result<T>(answer: Result<T, DeviceError>) -> String {
 fn a_device_of_the_kernel_answers_as_the_drive_in_memory_does() {
     let Some(mut device) = device() else { return };
     let mut model = model(&device);
-    let ZonedShape { zones, zone_blocks, max_open, max_active } = device.shape();
+    let ZonedShape { zones, zone_blocks, max_open, max_active, .. } = device.shape();
     let (zones, is_limited) = (zones.min(ZONES), max_open + max_active > 0);
     for zone in 0..zones {
         match device.zone(zone).kind {
