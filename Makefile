@@ -45,6 +45,7 @@ help:
 	@echo "             run gates and their users under a model checker, SCHEDULES=$(SCHEDULES) schedules each, and the slots of"
 	@echo "             a journal in memory with up to PREEMPTIONS=$(PREEMPTIONS) preemptions;"
 	@echo "             damage unclean sfs volumes and logs of ext, DAMAGE_SECONDS=$(DAMAGE_SECONDS) each;"
+	@echo "             cut the power below zones over NVMe, SEEDS=$(SEEDS) times ten;"
 	@echo "             kill servers under load and run hostile sessions, CAMPAIGN_SECONDS=$(CAMPAIGN_SECONDS) each;"
 	@echo "             kill guests of a monitor and recoveries, and let guests write to committed memory, SEEDS=$(SEEDS) times ten each;"
 	@echo "             compare sfs with tree over random calls, VOLUME_CASES=$(VOLUME_CASES) sequences;"
@@ -198,6 +199,7 @@ crash:
 	EXT_CRASHES=$(SEEDS) EXT_DAMAGED=$(SEEDS) EXT_LOG_DAMAGE_SECONDS=$(DAMAGE_SECONDS) \
 	    cargo test --release --locked --test ext -- crashes checking damaged_and_unclean journal_file killed_repairs log_damage unclean_damage
 	EXT_CALLS=$(EXT_CALLS) EXT_IMAGE_FILES=$(EXT_IMAGE_FILES) cargo test --release --locked --test ext -- beside_the_kernel real_images
+	NVME_POWER_CUTS=$(SEEDS)0 cargo test --release --locked -p flashpath-nvme --test power_cuts -- --nocapture
 	SERVER_KILL_SECONDS=$(CAMPAIGN_SECONDS) NBD_HOSTILE_SECONDS=$(CAMPAIGN_SECONDS) NVME_HOSTILE_SECONDS=$(CAMPAIGN_SECONDS) \
 	    cargo test --release --locked -p flashpath-cli --test program -- --nocapture killed_servers killed_nvme serve_vhost killed_files killed_mounts hostile_sessions hostile_nvme
 

@@ -1,4 +1,4 @@
-//! Campaigns: random rounds for some seconds, or for the time in an environment variable.
+//! Campaigns: random rounds for some seconds, for the time in an environment variable, or as many as `CAMPAIGN_ROUNDS` says.
 
 use flashpath::random::Random;
 use std::time::{Duration, Instant};
@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 pub struct Campaign {
     name: &'static str,
     until: Instant,
+    /// The number of rounds, whatever time they take.
+    rounds: Option<u64>,
     /// The next seed; `CAMPAIGN_SEED` is the first.
     seed: u64,
     first: u64,
@@ -18,12 +20,16 @@ impl Campaign {
         let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
         let seconds = number(budget).unwrap_or(3);
         let first = number("CAMPAIGN_SEED").unwrap_or(1);
-        Campaign { name, until: Instant::now() + Duration::from_secs(seconds), seed: first, first }
+        let until = Instant::now() + Duration::from_secs(seconds);
+        Campaign { name, until, rounds: number("CAMPAIGN_ROUNDS"), seed: first, first }
     }
 
-    /// The randomness and seed of the next round; `None` when the time is over. There is at least one round.
+    /// The randomness and seed of the next round; `None` when the time is over, or all are done. There is at least one
+    /// round.
     pub fn round(&mut self) -> Option<(Random, u64)> {
-        if self.seed > self.first && Instant::now() > self.until {
+        let done = self.seed - self.first;
+        let is_over = self.rounds.map_or(done > 0 && Instant::now() > self.until, |rounds| done >= rounds);
+        if is_over {
             return None;
         }
         self.seed += 1;

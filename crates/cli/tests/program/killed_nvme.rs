@@ -1,11 +1,12 @@
 //! NVMe servers are killed under load, repeatedly on the same images: flushed and FUA writes survive, every other block has its old
-//! or new content, and zones have what was answered.
+//! or new content, and zones and their random write areas have what was answered.
 //!
-//! `SERVER_KILL_SECONDS` sets the time for each campaign.
+//! `SERVER_KILL_SECONDS` sets the time for each campaign, `CAMPAIGN_ROUNDS` a number of rounds instead.
 
 use super::bench::Bench;
 use super::campaign::Campaign;
 use super::killed_servers::{BLOCK, BLOCKS, Oracle, content};
+use super::nvme_initiator::known_zones::{KnownZone, OPTIONS, flush};
 use super::nvme_initiator::{Command, Ended, Host, Queue, unix};
 use super::serve::{NVME_NAME, Served};
 use flashpath::random::Random;
@@ -133,81 +134,46 @@ fn flushed_blocks_survive_a_kill_of_an_nvme_server() {
     campaign.end(&format!("{answers_in_all} answers, {newer} blocks newer than they had to be"));
 }
 
-const ZONE: u64 = 256;
-const CAPACITY: u64 = 200;
 const ZONES: u64 = 24;
 
-/// A zone: how often it was reset, and its write pointer.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct ZoneState {
-    resets: u64,
-    pointer: u64,
-}
-
-/// The answered state of a zone, and the one to which the command under way may lead.
-#[derive(Clone, Copy, Debug, Default)]
-struct KnownZone {
-    answered: ZoneState,
-    asked: Option<ZoneState>,
-}
-
-/// One queue's appends, writes, resets and finishes on its zones, until its server is gone.
-fn write_zones(mut queue: Queue, zones: &Mutex<Vec<KnownZone>>, writer: u64, mut random: Random, answers: &AtomicU64) {
+/// One queue's commands on its zones, until its server is gone.
+fn write_zones(mut queue: Queue, zones: &Zones, writer: u64, mut random: Random, answers: &AtomicU64) {
     let own = ZONES / WRITERS;
     loop {
-        let zone = writer * own + random.below(own);
-        let state = zones.lock().unwrap()[zone as usize].answered;
-        let first = zone * ZONE;
-        let (command, data, next) = if state.pointer == CAPACITY || random.below(20) == 0 {
-            let next = ZoneState { resets: state.resets + u64::from(state.pointer > 0), pointer: 0 };
-            (Command::new(0x79, 1).blocks(first, 1).word(12, 0).word(13, 4), Vec::new(), next)
-        } else {
-            let count = (1 + random.below(32)).min(CAPACITY - state.pointer);
-            let next = ZoneState { pointer: state.pointer + count, ..state };
-            let blocks = first + state.pointer..first + next.pointer;
-            let data: Vec<u8> = blocks.flat_map(|block| content(block, 1 + state.resets, false)).collect();
-            let command = match random.below(2) {
-                0 => Command::new(0x7d, 1).blocks(first, count),
-                _ => Command::new(1, 1).blocks(first + state.pointer, count),
-            };
-            (command, data, next)
+        let zone = (writer * own + random.below(own)) as usize;
+        let step = {
+            let mut known = zones.known[zone].lock().unwrap();
+            let step = known.step(&mut random, zones.versions.fetch_add(1, Ordering::SeqCst));
+            known.asked(&step);
+            step
         };
-        zones.lock().unwrap()[zone as usize].asked = Some(next);
-        let Ok(id) = queue.submit(command, &data, 0) else { return };
+        let Ok(id) = queue.submit(step.command, &step.data, 0) else { return };
         let Ok(answer) = queue.complete() else { return };
-        assert_eq!((answer.id, answer.status), (id, 0), "zone {zone}, {state:?} to {next:?}");
-        zones.lock().unwrap()[zone as usize] = KnownZone { answered: next, asked: None };
+        assert_eq!((answer.id, answer.status), (id, 0), "zone {zone}: {:?}", step.command);
+        zones.known[zone].lock().unwrap().is_kept();
         answers.fetch_add(1, Ordering::SeqCst);
-        if random.below(10) == 0 && !matches!(queue.try_run(Command::new(0, 1), &[], 0), Ok(flush) if flush.status == 0)
-        {
+        if random.below(10) == 0 && !matches!(flush(&mut queue), Ok(flush) if flush.status == 0) {
             return;
         }
     }
 }
 
-/// The write pointers of all zones.
-fn pointers(queue: &mut Queue) -> Vec<u64> {
-    let length = 64 + ZONES as usize * 64;
-    let answer = queue.run(Command::new(0x7a, 1).blocks(0, 1).word(12, length as u32 / 4 - 1), &[], length);
-    assert_eq!(answer.status, 0);
-    let pointer = |(zone, description): (u64, &[u8])| match description[1] >> 4 {
-        0xe => CAPACITY,
-        0x1..=0x4 => u64::from_le_bytes(description[24..32].try_into().unwrap()) - zone * ZONE,
-        other => panic!("zone {zone} is in state {other:x}"),
-    };
-    (0..).zip(answer.data[64..].chunks(64)).map(pointer).collect()
+/// The knowledge of all zones.
+struct Zones {
+    known: Vec<Mutex<KnownZone>>,
+    versions: AtomicU64,
 }
 
 #[test]
 fn zones_survive_a_kill_with_all_that_was_answered() {
     let bench = Bench::new();
-    let size = ZONES * ZONE * 4096;
-    let path = format!("zns:image=z,size={size},zone=1M,capacity=800K,max-open=0,max-active=0,timing=off");
+    let path = format!("zns:image=z,size={ZONES}M,{OPTIONS}");
     let made = bench.flashpath(&["mkfs", &path]);
     assert_eq!(made.code, Some(0), "{made:?}");
     let mut campaign = Campaign::new("kills of NVMe servers of zns", "SERVER_KILL_SECONDS");
     let paths = ["zns:image=z,timing=off"];
-    let mut zones = Mutex::new(vec![KnownZone::default(); ZONES as usize]);
+    let known = (0..ZONES).map(|zone| Mutex::new(KnownZone::new(zone))).collect();
+    let zones = Zones { known, versions: AtomicU64::new(1) };
     let (mut answers_in_all, mut newer) = (0, 0);
     while let Some((mut random, seed)) = campaign.round() {
         let answers = AtomicU64::new(0);
@@ -218,21 +184,8 @@ fn zones_survive_a_kill_with_all_that_was_answered() {
         let again = Served::nvme(&bench, &paths, &[]);
         let host = connect(&bench.path("s")).unwrap();
         let mut queue = host.queue(1).unwrap();
-        let found = pointers(&mut queue);
-        for (zone, (known, pointer)) in (0..).zip(zones.get_mut().unwrap().iter_mut().zip(found)) {
-            let KnownZone { answered, asked } = *known;
-            let is = |state: &ZoneState| state.pointer == pointer;
-            let state = [Some(answered), asked].into_iter().flatten().find(is);
-            let state = state.unwrap_or_else(|| panic!("seed {seed}: zone {zone} is at {pointer}: {known:?}"));
-            newer += u64::from(state != answered);
-            for first in (0..pointer).step_by(100) {
-                let blocks = (pointer - first).min(100);
-                let read = queue.read(1, zone * ZONE + first, blocks);
-                for (block, bytes) in (zone * ZONE + first..).zip(read.chunks(4096)) {
-                    assert!(bytes == content(block, 1 + state.resets, false), "seed {seed}: block {block}, {known:?}");
-                }
-            }
-            *known = KnownZone { answered: state, asked: None };
+        for known in &zones.known {
+            newer += u64::from(known.lock().unwrap().check(&mut queue, &format!("seed {seed}")));
         }
         drop(again);
     }

@@ -1,5 +1,7 @@
 //! An initiator of the tests' own: the host's side of NVMe/TCP, written from the specification and not from the target.
 
+pub mod known_zones;
+
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
