@@ -2,10 +2,12 @@
 
 use crate::answers::{Answer, Answers, give, notify};
 use crate::disk::{Disk, QUEUE_ENTRIES, QUEUES};
+use crate::error::SessionError;
 use crate::request::{Requests, Target};
 use flashpath::run::shared::SharedDevice;
+use rustix::event::{EventfdFlags, eventfd};
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use vhost::vhost_user::VhostUserProtocolFeatures;
@@ -18,6 +20,8 @@ use vmm_sys_util::event::{EventConsumer, EventFlag, EventNotifier, new_event_con
 
 /// The number of the event that ends a queue's thread: the first that no queue has.
 const END: u64 = QUEUES as u64 + 1;
+/// The descriptors of a queue's thread: what it waits with, and both ends of the library's event of an enabled ring.
+const OF_A_THREAD: usize = 3;
 /// Answers that are given before the guest is woken, if more requests wait.
 const ANSWERS_AT_ONCE: usize = 16;
 
@@ -55,7 +59,15 @@ impl Session {
     }
 
     /// Starts the threads of the queues, which [`end`](Session::end) ends.
-    pub fn start(self: &Arc<Self>) -> Result<VhostUserDaemon<Arc<Session>>, vhost_user_backend::Error> {
+    ///
+    /// # Errors
+    ///
+    /// The system lacks descriptors or threads, or the library fails.
+    pub fn start(self: &Arc<Self>) -> Result<VhostUserDaemon<Arc<Session>>, SessionError> {
+        // The library leaves the threads that it began, with their descriptors, if there is none for the next one: so there must be
+        // enough for all before it begins.
+        let all = (0..QUEUES * OF_A_THREAD).map(|_| eventfd(0, EventfdFlags::CLOEXEC));
+        drop(all.collect::<Result<Vec<OwnedFd>, _>>().map_err(io::Error::from)?);
         let daemon = VhostUserDaemon::new("vhost-user".to_string(), Arc::clone(self), self.memory.clone())?;
         for thread in daemon.get_epoll_handlers() {
             // The library's own event for this would stay open after the session.

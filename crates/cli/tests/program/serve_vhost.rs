@@ -11,8 +11,11 @@ use super::vhost_frontend::{DISCARD, FLUSH, Gone, Guest, OK, Queue, WRITE, WRITE
 use flashpath::random::Random;
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 /// Queues that write. Each has its own blocks, so that the order of writes is known.
 const WRITERS: u64 = 3;
@@ -64,6 +67,30 @@ fn clients_that_come_and_go_leave_neither_threads_nor_descriptors() {
     }
     wait_until("all sessions have ended", || (count("fd"), count("task")) == before);
     assert_eq!(served.end(), "");
+}
+
+/// Of a session that lacked descriptors, the threads that had begun stayed for ever, with all that there had been: no client was
+/// served any more.
+#[test]
+fn a_session_that_lacks_descriptors_leaves_nothing_and_the_next_one_is_served() {
+    let bench = Bench::new();
+    let served = serve(&bench, "conv:size=32M,timing=off");
+    let count = |what| std::fs::read_dir(format!("/proc/{}/{what}", served.process())).unwrap().count();
+    let before = (count("fd"), count("task"));
+    let limit = |descriptors: usize| {
+        let process = format!("--pid={}", served.process());
+        let limited = Command::new("prlimit").args([process, format!("--nofile={descriptors}:4096")]).status();
+        assert!(limited.unwrap().success());
+    };
+    limit(before.0 + 40);
+    let waiting: Vec<_> = (0..3).map(|_| UnixStream::connect(bench.path("s")).unwrap()).collect();
+    std::thread::sleep(Duration::from_millis(300));
+    wait_until("nothing is left of the sessions", || (count("fd"), count("task")) == before);
+    drop(waiting);
+    limit(4096);
+    Guest::connected(&bench.path("s"), 2).queues[1].write(0, &[7; 4096]);
+    let said = served.end();
+    assert!(said.contains("no client can be accepted") && said.contains("clients are accepted again"), "{said}");
 }
 
 #[test]
