@@ -57,6 +57,20 @@ pub static XFS: Kind = Kind {
     options: &[JOURNAL, DISCARD, MOUNT, MKFS],
 };
 
+/// The station `kernel-f2fs`.
+pub static F2FS: Kind = Kind {
+    name: "kernel-f2fs",
+    about: "f2fs of the running kernel, made and mounted on the path for the run (needs root)",
+    options: &[DISCARD, MOUNT, MKFS],
+};
+
+/// The station `kernel-nilfs2`.
+pub static NILFS2: Kind = Kind {
+    name: "kernel-nilfs2",
+    about: "NILFS2 of the running kernel, without its cleaner, made and mounted on the path for the run (needs root)",
+    options: &[DISCARD, MOUNT, MKFS],
+};
+
 const JOURNAL: OptionKind = OptionKind {
     name: "journal",
     values: Values::Size(1 << 20, 1 << 40),
@@ -99,12 +113,21 @@ pub enum KernelFileSystem {
     Btrfs,
     /// XFS.
     Xfs,
+    /// f2fs.
+    F2fs,
+    /// NILFS2.
+    Nilfs2,
 }
 
 impl KernelFileSystem {
     /// All kernel file systems, with their stations.
-    pub const ALL: [(KernelFileSystem, &'static Kind); 3] =
-        [(KernelFileSystem::Ext4, &EXT4), (KernelFileSystem::Btrfs, &BTRFS), (KernelFileSystem::Xfs, &XFS)];
+    pub const ALL: [(KernelFileSystem, &'static Kind); 5] = [
+        (KernelFileSystem::Ext4, &EXT4),
+        (KernelFileSystem::Btrfs, &BTRFS),
+        (KernelFileSystem::Xfs, &XFS),
+        (KernelFileSystem::F2fs, &F2FS),
+        (KernelFileSystem::Nilfs2, &NILFS2),
+    ];
 
     /// The station's name.
     pub fn station(self) -> &'static str {
@@ -112,6 +135,8 @@ impl KernelFileSystem {
             KernelFileSystem::Ext4 => EXT4.name,
             KernelFileSystem::Btrfs => BTRFS.name,
             KernelFileSystem::Xfs => XFS.name,
+            KernelFileSystem::F2fs => F2FS.name,
+            KernelFileSystem::Nilfs2 => NILFS2.name,
         }
     }
 }
@@ -180,7 +205,7 @@ fn mount_options(
             options.push(format!("commit={}", commit_ns / 1_000_000_000));
         }
         KernelFileSystem::Btrfs if !settings.switch("cow") => options.push("nodatacow".to_string()),
-        KernelFileSystem::Btrfs | KernelFileSystem::Xfs => {}
+        KernelFileSystem::Btrfs | KernelFileSystem::Xfs | KernelFileSystem::F2fs | KernelFileSystem::Nilfs2 => {}
     }
     options.push(
         match (settings.switch("discard"), file_system) {
@@ -215,6 +240,8 @@ mod tests {
         });
         assert_eq!(options("kernel-btrfs:cow=off,mount=compress=zstd:3"), "nodatacow,nodiscard,compress=zstd:3");
         assert_eq!(options("kernel-xfs"), "nodiscard");
+        assert_eq!(options("kernel-f2fs:mount=background_gc=off"), "nodiscard,background_gc=off");
+        assert_eq!(options("kernel-nilfs2:discard"), "discard");
         assert_eq!(read("kernel-xfs:mkfs=-m@crc=0").unwrap().mkfs_arguments, ["-m", "crc=0"]);
     }
 

@@ -172,6 +172,8 @@ pub static STATIONS: &[Station] = &[
     Station::of_kernel(&kernel::EXT4, |term| kernel_settings(term, KernelFileSystem::Ext4, &kernel::EXT4)),
     Station::of_kernel(&kernel::BTRFS, |term| kernel_settings(term, KernelFileSystem::Btrfs, &kernel::BTRFS)),
     Station::of_kernel(&kernel::XFS, |term| kernel_settings(term, KernelFileSystem::Xfs, &kernel::XFS)),
+    Station::of_kernel(&kernel::F2FS, |term| kernel_settings(term, KernelFileSystem::F2fs, &kernel::F2FS)),
+    Station::of_kernel(&kernel::NILFS2, |term| kernel_settings(term, KernelFileSystem::Nilfs2, &kernel::NILFS2)),
     Station::device(
         &cache::KIND,
         "cache",

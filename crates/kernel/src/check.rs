@@ -13,6 +13,9 @@ impl FileSystem {
             FileSystem::Ext3 | FileSystem::Ext4 => ("e2fsck", &["-f", "-n"]),
             FileSystem::Xfs => ("xfs_repair", &["-n"]),
             FileSystem::Btrfs => ("btrfs", &["check", "--readonly"]),
+            FileSystem::F2fs => ("fsck.f2fs", &["--dry-run"]),
+            // It has no program that checks it: each mount recovers it.
+            FileSystem::Nilfs2 => return Ok(()),
         };
         let arguments: Vec<String> = arguments.iter().map(|argument| argument.to_string()).collect();
         let output = tool::run(program, self.package(), &arguments, device)?;

@@ -1,6 +1,7 @@
 //! mkfs: makes a file system, with or without a journal.
 
 use crate::KernelError;
+use crate::mount::check_known;
 use crate::tool::{self, on_one_line};
 use std::path::Path;
 
@@ -15,6 +16,10 @@ pub enum FileSystem {
     Xfs,
     /// btrfs.
     Btrfs,
+    /// f2fs.
+    F2fs,
+    /// NILFS2.
+    Nilfs2,
 }
 
 /// The data mode of ext3 and ext4: the part of a write that is journalled.
@@ -47,6 +52,8 @@ impl FileSystem {
             FileSystem::Ext4 => "ext4",
             FileSystem::Xfs => "xfs",
             FileSystem::Btrfs => "btrfs",
+            FileSystem::F2fs => "f2fs",
+            FileSystem::Nilfs2 => "nilfs2",
         }
     }
 
@@ -55,11 +62,17 @@ impl FileSystem {
         matches!(self, FileSystem::Ext3 | FileSystem::Ext4)
     }
 
+    fn has_journal(self) -> bool {
+        !matches!(self, FileSystem::Btrfs | FileSystem::F2fs | FileSystem::Nilfs2)
+    }
+
     pub(crate) fn package(self) -> &'static str {
         match self {
             FileSystem::Ext3 | FileSystem::Ext4 => "e2fsprogs",
             FileSystem::Xfs => "xfsprogs",
             FileSystem::Btrfs => "btrfs-progs",
+            FileSystem::F2fs => "f2fs-tools",
+            FileSystem::Nilfs2 => "nilfs-tools",
         }
     }
 }
@@ -70,7 +83,7 @@ impl FileSystem {
 pub struct Mkfs {
     /// The type of the file system.
     pub file_system: FileSystem,
-    /// The journal's size in bytes; `None` for mkfs's default. btrfs has no journal.
+    /// The journal's size in bytes; `None` for mkfs's default. btrfs, f2fs and NILFS2 have no journal.
     pub journal_bytes: Option<u64>,
     /// More arguments for mkfs, appended.
     pub extra_arguments: Vec<String>,
@@ -82,7 +95,9 @@ impl Mkfs {
         let unfit =
             |what: &str, help: &str| Err(KernelError::Invalid { what: what.to_string(), help: help.to_string() });
         match self.journal_bytes {
-            Some(_) if self.file_system == FileSystem::Btrfs => unfit("btrfs has no journal", "leave its size out"),
+            Some(_) if !self.file_system.has_journal() => {
+                unfit(&format!("{} has no journal", self.file_system.name()), "leave its size out")
+            }
             Some(bytes) if bytes == 0 || !bytes.is_multiple_of(1 << 20) => {
                 unfit("the journal's size is not a multiple of 1M", "write a size such as 64M")
             }
@@ -92,9 +107,10 @@ impl Mkfs {
 
     /// Makes the file system on a device; its content is lost.
     ///
-    /// Fails if the program is not installed, or fails; the error holds its output.
+    /// Fails if the kernel lacks the file system, or if the program is not installed, or fails; the error holds its output.
     pub fn run(&self, device: &Path) -> Result<(), KernelError> {
         self.check()?;
+        check_known(self.file_system.name())?;
         let name = format!("mkfs.{}", self.file_system.name());
         let output = tool::run(&name, self.file_system.package(), &self.arguments(), device)?;
         if output.status.success() {
@@ -115,6 +131,8 @@ impl Mkfs {
             }
             FileSystem::Xfs => ["-q", "-f", "-K"].map(str::to_string).to_vec(),
             FileSystem::Btrfs => ["-q", "-f", "-K"].map(str::to_string).to_vec(),
+            FileSystem::F2fs => ["-q", "-f", "-t", "0"].map(str::to_string).to_vec(),
+            FileSystem::Nilfs2 => ["-q", "-f", "-K"].map(str::to_string).to_vec(),
         };
         if let Some(bytes) = self.journal_bytes {
             match self.file_system {
@@ -122,7 +140,9 @@ impl Mkfs {
                 FileSystem::Ext3 | FileSystem::Ext4 => {
                     arguments.extend(["-J".to_string(), format!("size={}", bytes >> 20)]);
                 }
-                FileSystem::Btrfs => unreachable!("a journal's size was refused: btrfs has none"),
+                FileSystem::Btrfs | FileSystem::F2fs | FileSystem::Nilfs2 => {
+                    unreachable!("a journal's size was refused: {} has none", self.file_system.name())
+                }
             }
         }
         arguments.extend_from_slice(&self.extra_arguments);

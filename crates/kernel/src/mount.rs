@@ -39,6 +39,28 @@ fn divide(options: &str) -> (MsFlags, String) {
     (flags, of_file_system)
 }
 
+/// Checks that the kernel has a file system, or can load it.
+///
+/// The check is a mount of what is no block device, which fails in any case: for a file system that the kernel lacks, before it looks
+/// at the device. Without root nothing is known, and it succeeds.
+pub fn check_known(file_system: &str) -> Result<(), KernelError> {
+    let listed = std::fs::read_to_string("/proc/filesystems").unwrap_or_default();
+    if listed.lines().any(|line| line.split_whitespace().next_back() == Some(file_system)) {
+        return Ok(());
+    }
+    match mount(Some("/dev/null"), "/", Some(file_system), MsFlags::empty(), None::<&str>) {
+        Err(Errno::ENODEV) => Err(missing(file_system)),
+        _ => Ok(()),
+    }
+}
+
+fn missing(file_system: &str) -> KernelError {
+    KernelError::missing(
+        format!("the kernel has no {file_system}"),
+        format!("load it (modprobe {file_system}), or take a file system that /proc/filesystems lists"),
+    )
+}
+
 /// A mounted file system in a directory of its own.
 #[derive(Debug)]
 pub struct Mount {
@@ -78,10 +100,7 @@ impl Mount {
         let data = (!data.is_empty()).then_some(data.as_str());
         mount(Some(source.as_path()), path.as_path(), Some(file_system.as_str()), flags, data).map_err(|error| {
             match error {
-                Errno::ENODEV => KernelError::missing(
-                    format!("the kernel has no {file_system}"),
-                    format!("load it (modprobe {file_system}), or take a file system that /proc/filesystems lists"),
-                ),
+                Errno::ENODEV => missing(file_system),
                 _ => failed(format!("mount {} as {file_system} ({options})", source.display()))(error),
             }
         })?;

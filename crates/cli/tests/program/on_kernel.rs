@@ -107,6 +107,30 @@ fn every_kernel_file_system_runs_on_every_kind_of_path() {
     }
 }
 
+/// f2fs and NILFS2 are missing in many kernels.
+#[test]
+fn a_file_system_that_the_kernel_lacks_is_refused_by_name() {
+    if !can_mount(&["mkfs.ext4", "e2fsck"]) {
+        return;
+    }
+    let bench = Bench::new();
+    for name in ["f2fs", "nilfs2"] {
+        let path = format!("kernel-{name}/conv:size=256M");
+        let answer = run(&bench, &["run", "uniform:writes=4M", "--size", "16M", "--on", &path]);
+        let listed = std::fs::read_to_string("/proc/filesystems").unwrap();
+        if listed.lines().any(|line| line.trim() == name) {
+            let needs_tools = answer.stderr.contains(&format!("mkfs.{name} is not installed"));
+            assert!(needs_tools || answer.code == Some(0), "{answer:?}");
+        } else {
+            assert!(
+                answer.code != Some(0) && answer.stderr.contains(&format!("the kernel has no {name}")),
+                "{answer:?}"
+            );
+            assert!(answer.stderr.contains("modprobe"), "{answer:?}");
+        }
+    }
+}
+
 #[test]
 fn a_command_runs_in_the_file_system_and_its_failure_is_reported() {
     if !can_mount(&["mkfs.ext4", "e2fsck"]) {

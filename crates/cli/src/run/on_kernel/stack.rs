@@ -161,6 +161,8 @@ fn make_of(settings: &KernelSettings) -> Mkfs {
         KernelFileSystem::Ext4 => FileSystem::Ext4,
         KernelFileSystem::Btrfs => FileSystem::Btrfs,
         KernelFileSystem::Xfs => FileSystem::Xfs,
+        KernelFileSystem::F2fs => FileSystem::F2fs,
+        KernelFileSystem::Nilfs2 => FileSystem::Nilfs2,
     };
     let lazy = ["-E", "lazy_itable_init=1,lazy_journal_init=1,nodiscard"];
     // The last of several -E counts.
