@@ -94,7 +94,7 @@ impl Bytes {
         }
         let disk = Bytes::holding(bytes);
         disk.0.lock().unwrap().atom = state.atom;
-        disk.0.lock().unwrap().epoch = state.epoch + 1;
+        disk.0.lock().unwrap().epoch = state.epoch.wrapping_add(1);
         disk
     }
 }
