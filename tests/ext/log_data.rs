@@ -80,7 +80,7 @@ fn overwrite(options: &str, place: Place, seed: u64) -> usize {
         if seed % 2 == 1 {
             scope.spawn(background);
         }
-        let mut step = || -> Result<(), VolumeError> {
+        let mut step = |versions: &mut [(u8, u8); SLOTS as usize]| -> Result<(), VolumeError> {
             let at = random.below(SLOTS);
             let next = versions[at as usize].0 + 1;
             // One version more may be there than was answered.
@@ -95,7 +95,7 @@ fn overwrite(options: &str, place: Place, seed: u64) -> usize {
             Ok(())
         };
         while !power.is_off() && versions.iter().all(|(newest, _)| *newest < 250) {
-            if let Err(error) = step() {
+            if let Err(error) = step(&mut versions) {
                 assert!(power.is_off(), "{what}: {error}");
             }
         }

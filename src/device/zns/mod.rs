@@ -44,7 +44,7 @@ use machine::{Action, Change, Machine, Record};
 /// The storage of the blocks.
 enum Media {
     Memory(Memory),
-    Image(Image),
+    Image(Box<Image>),
 }
 
 /// A ZNS drive.
@@ -127,7 +127,7 @@ impl Zns {
     pub fn create_on(disk: Box<dyn Disk>, settings: &ZnsSettings) -> Result<Zns, ImageError> {
         let shape = settings.shape()?;
         let (image, records) = Image::create(disk, &shape)?;
-        Ok(Zns::of(shape, records, Media::Image(image), settings.is_timed))
+        Ok(Zns::of(shape, records, Media::Image(Box::new(image)), settings.is_timed))
     }
 
     /// Opens the image on a disk.
@@ -135,7 +135,7 @@ impl Zns {
         let shape = settings.of_image(disk.name(), Image::read_shape(&*disk)?)?;
         let name = disk.name().to_string();
         let (image, records) = Image::load(disk, &shape)?;
-        let mut drive = Zns::of(shape, records, Media::Image(image), settings.is_timed);
+        let mut drive = Zns::of(shape, records, Media::Image(Box::new(image)), settings.is_timed);
         drive.find_areas().map_err(|error| ImageError::io(&name, "read")(std::io::Error::other(error)))?;
         Ok(drive)
     }

@@ -27,14 +27,12 @@ fn synced_files_survive_a_kill_of_a_mount_with_fast_commits_whoever_replays_them
     let known = |_| Versions::draw(&mut random);
     let mut files = Mutex::new((0..WRITERS * FILES).map(known).collect::<Vec<_>>());
     let (mut syncs, mut lost_later, mut kills) = (0, 0, 0);
-    loop {
-        let Some((mut random, seed)) = (match wanted {
-            // By number: the time does not count.
-            Some(wanted) => (kills < wanted).then(|| (Random::new(kills, NAME), kills)),
-            None => campaign.round(),
-        }) else {
-            break;
-        };
+    let mut round = |kills| match wanted {
+        // By number: the time does not count.
+        Some(wanted) => (kills < wanted).then(|| (Random::new(kills, NAME), kills)),
+        None => campaign.round(),
+    };
+    while let Some((mut random, seed)) = round(kills) {
         let served = Served::mounted(&bench, &["mount", PATH, "m"]);
         let most = random.below(100);
         syncs += write_until_killed((NAME, seed), &bench.path("m"), &files, most, || served.signal("-KILL"));
