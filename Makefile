@@ -27,7 +27,7 @@ VOLUME_CASES ?= 2000
 EXT_CALLS ?= 1000000
 EXT_IMAGE_FILES ?= 40000
 
-.PHONY: help demo test check bench bench-drives bench-paced results results-check fuzz crash build needs zoned-guest qemu-journal nvme-guest vhost-guest programs install \
+.PHONY: help demo test check bench bench-drives bench-paced results results-check fuzz crash build needs zoned-guest qemu-journal nvme-guest zoned-studies vhost-guest programs install \
     install-files package site site-tools container-steps demo-in-clean-root
 
 help:
@@ -54,6 +54,7 @@ help:
 	@echo "             share every block device among threads, BLOCK_DEVICE_SECONDS=$(BLOCK_DEVICE_SECONDS) each"
 	@echo "make qemu-journal  a stock kernel in QEMU on a held journal: guest killed, server restarted, server killed"
 	@echo "make nvme-guest  a stock kernel in QEMU on served NVMe drives: tools, file systems, zones, and a server that is killed"
+	@echo "make zoned-studies  f2fs, btrfs, dm-zoned and sfs side by side on one zoned drive, a cache with placement: docs/how-to/zoned-studies.md"
 	@echo "make vhost-guest  a stock kernel in QEMU on served virtio disks, whose server is killed and ended"
 	@echo "make package the .deb and the wheel in target/package, each installed and run in a clean root (needs root)"
 	@echo "make demo-in-clean-root  the README's first commands in a clean root (needs root)"
@@ -221,6 +222,12 @@ zoned-guest:
 nvme-guest: build
 	@scripts/needs qemu-system-x86_64:qemu-system-x86 busybox:busybox-static cpio nvme:nvme-cli fio dmsetup blkzone:util-linux mke2fs:e2fsprogs mkfs.xfs:xfsprogs mkfs.btrfs:btrfs-progs mkfs.f2fs:f2fs-tools
 	@FLASHPATH=$(FLASHPATH) scripts/nvme-guest
+
+# f2fs, btrfs, ext4 on dm-zoned, and sfs on one zoned drive; a cache with and without placement.
+zoned-studies: build
+	@scripts/needs qemu-system-x86_64:qemu-system-x86 busybox:busybox-static cpio nvme:nvme-cli fio db_bench:rocksdb-tools mke2fs:e2fsprogs \
+	    mkfs.btrfs:btrfs-progs mkfs.f2fs:f2fs-tools curl python3
+	@FLASHPATH=$(FLASHPATH) scripts/zoned-studies
 
 # Served virtio disks of a stock kernel.
 vhost-guest: build
