@@ -82,7 +82,7 @@ pub enum Aging {
 pub struct Replayed<'a> {
     /// The recording.
     pub calls: &'a RecordedCalls,
-    /// How often it is replayed.
+    /// The number of its replays.
     pub replays: Replays,
     /// The bytes of the cold file.
     pub dummy: u64,

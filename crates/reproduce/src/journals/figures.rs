@@ -16,7 +16,7 @@ const MEASURES: [Measure; 6] = [
     ("throughput", "thousand calls per second", |run| run.throughput().map(|calls| calls / 1000.0)),
 ];
 
-/// What is stored, by cause.
+/// Stored blocks, by cause.
 type Stored = (&'static str, fn(&str, &str, &str) -> bool);
 
 const STORED: [Stored; 4] = [

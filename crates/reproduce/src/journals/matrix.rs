@@ -9,7 +9,7 @@ pub struct Journal {
     pub name: &'static str,
     /// The options of `ext`.
     pub options: &'static str,
-    /// What stands beside the drive, if anything.
+    /// The device beside the drive, if there is one.
     pub beside: Beside,
     /// It needs a drive that keeps order: one with a write buffer.
     pub is_in_order: bool,
@@ -86,9 +86,7 @@ impl Drive {
     /// The path of the drive. `is_large`: for a recording, whose files have a size of their own at every scale.
     pub fn path(self, lab: &Lab, is_large: bool) -> String {
         match self {
-            Drive::Tlc => {
-                tlc(if is_large { "1536M".to_string() } else { size(lab, TLC_BYTES) }, ",dies=2", "4M", "660us")
-            }
+            Drive::Tlc => tlc(if is_large { "2G".to_string() } else { size(lab, TLC_BYTES) }, ",dies=2", "4M", "660us"),
             Drive::Zoned => "dm-zoned:journal-zone/conv:size=1G+zns:size=4G".to_string(),
             Drive::SsdM => "fast:op=10%/nand:preset=ssd-m,size=2G".to_string(),
         }

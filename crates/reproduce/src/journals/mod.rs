@@ -127,7 +127,7 @@ fn conditions(lab: &Lab) -> Vec<(String, String)> {
     let drives = Drive::ALL.map(|drive| format!("{}: `{}`", drive.name(), drive.path(lab, false)));
     vec![
         condition("journals", journals.collect::<Vec<_>>().join("; ")),
-        condition("drives", format!("{}; recordings on a TLC drive of 1536M", drives.join("; "))),
+        condition("drives", format!("{}; recordings on a TLC drive of 2G", drives.join("; "))),
         condition(
             "loads",
             LOADS.map(|load| format!("`{}`", load.expression(lab, &MOST.to_string()))).join(", "),

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 /// A row of a sweep.
 type Row = serde_json::Map<String, Value>;
 
-/// What is taken of a run.
+/// The figures of a run.
 #[derive(Clone, Debug)]
 pub struct Measured(Row);
 
