@@ -438,7 +438,7 @@ fn a_read_that_waits_for_its_die_leaves_the_channel_to_others() {
     assert_eq!(read(2, 5_110_000), 5_209_900, "of the idle die");
 }
 
-/// A closed loop of reads of random pages, and of appends to a zone, reaches what channel and dies allow. While waiting operations
+/// A closed loop of reads of random pages, and of appends to a zone, reaches the bound of channel and dies. While waiting operations
 /// held the channel, reads and writes in these shares reached a third of it.
 #[test]
 fn a_closed_loop_reaches_what_the_channel_and_the_dies_allow() {
@@ -532,8 +532,8 @@ fn write_stamps(drive: &mut Zns, from: u64, first: u32, count: u64) -> Result<Ti
     zone_error(drive.write(Lba(from), &stamps(first, count), LABEL, Time::ZERO))
 }
 
-/// Each block that an area received was passed on, joined or dropped, or is in it; and what the drive sent went to pages, or
-/// waits for its page.
+/// Each block that an area received was passed on, joined or dropped, or is in it; and all blocks that the drive sent went to
+/// pages, or wait for them.
 fn check_areas(account: &Account) {
     let buffer = account.buffer.as_ref().expect("a drive with areas has a buffer");
     let [received, came] = buffer.sides();

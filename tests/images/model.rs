@@ -210,7 +210,7 @@ impl Model {
             return Err("transition");
         }
         if self.zones[zone].has_area && state == ZoneState::ReadOnly {
-            // What the area holds is in the zone.
+            // The blocks of the area are in the zone.
             let written =
                 self.zones[zone].blocks.iter().rposition(|block| *block != 0).map_or(0, |last| last as u64 + 1);
             self.zones[zone].written = self.zones[zone].written.max(written);

@@ -1,4 +1,4 @@
-//! What the random write areas of zones hold, for the ledger.
+//! The blocks in the random write areas of zones, for the ledger.
 //!
 //! A block that is written is kept with its label. A newer version takes the place of an older one, which no page is
 //! programmed for (*joined*). Blocks that the write pointer passes go on to the flash, those that were never written as
@@ -9,7 +9,7 @@ use crate::label::{Cause, Content, Label, Provenance, Tally};
 use crate::units::BLOCK_BYTES;
 use std::collections::{BTreeMap, VecDeque};
 
-/// Padding of what was never written.
+/// Padding of blocks that were never written.
 const PADDING: Label = Label::first(Cause::Padding, Content::Data);
 
 /// The areas of all zones.
@@ -82,7 +82,7 @@ impl Areas {
         self.held[&zone].iter().rposition(Option::is_some).map_or(0, |last| last as u64 + 1)
     }
 
-    /// Drops an area with what it holds.
+    /// Drops an area with its blocks.
     pub fn drop(&mut self, zone: u32) {
         let held = self.held.remove(&zone).expect("the zone has an area");
         held.into_iter().flatten().for_each(|label| self.dropped.add(label, 1));

@@ -3,7 +3,7 @@
 //! | file | role |
 //! |---|---|
 //! | `settings`, `shape` | the options, and the geometry that they and an image's header define |
-//! | `areas` | what random write areas hold, for the ledger |
+//! | `areas` | the blocks in random write areas, for the ledger |
 //! | `machine` | the states of the zones, and the changes of a command |
 //! | `flash` | the pages and erase blocks below the zones, and their timing |
 //! | `system` | a zoned block device of the system instead of a drive |
@@ -140,7 +140,7 @@ impl Zns {
         Ok(drive)
     }
 
-    /// Finds what random write areas hold: blocks that are not zeros.
+    /// Finds the blocks in random write areas: those that are not zeros.
     fn find_areas(&mut self) -> Result<(), DeviceError> {
         let width = BLOCK_BYTES as usize;
         for (zone, record) in (0..).zip(self.machine.records()).filter(|(_, record)| record.has_area) {
@@ -194,7 +194,7 @@ impl Zns {
             self.areas.drop(zone);
             return Ok(());
         }
-        // What can still be read is in the zone.
+        // Readable blocks of the area are in the zone.
         change.record.written += self.areas.written(zone);
         self.make(&change)?;
         self.areas.finish(zone);

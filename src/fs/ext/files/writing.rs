@@ -181,7 +181,7 @@ impl Ext {
     }
 
     /// Puts blocks of a file into the running transaction, with places where they have none: the bytes up to `end` are stored
-    /// then. They are [as many](logged_at_once) as one handle can have.
+    /// then. They are as many as one handle can have.
     pub fn log_pages(
         &self,
         task: &Task<'_>,
