@@ -5,7 +5,7 @@
 //! from the flash, unless a store covers all of it. Misses of one access are served side by side, as far as the flash's
 //! bandwidth allows. What the cache holds survives a loss of power, by a battery.
 
-use super::model::{Channel, Direction};
+use super::channel::{Channel, Direction};
 use crate::time::Time;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
