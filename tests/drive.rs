@@ -299,7 +299,7 @@ fn an_interrupted_run_keeps_its_measurements() {
         calls < 20
     });
     assert!(outcome.failure.is_none() && outcome.result.interrupted);
-    assert_eq!(outcome.result.workload.requests, 20 * 1024);
+    assert_eq!(outcome.result.workload.requests, 20 * 256);
 }
 
 #[test]

@@ -290,7 +290,7 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
         copies: &mut u64,
     ) -> Result<T::Moment, TranslationError> {
         if self.nand.can_spread() && cause != Cause::WearLevelling {
-            return self.spread_valid(victim, stream, cause, at, copies);
+            return spread_valid(self, (victim, stream), cause, at, copies);
         }
         let mut done = at;
         let words = self.valid.words_of(victim);
@@ -300,43 +300,6 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
             done = self.copy_bits(pages, (stream, cause), (at, done), copies)?;
         }
         debug_assert!(words.clone().all(|word| self.valid.word(word) == 0), "valid pages were copied before the erase");
-        Ok(done)
-    }
-
-    /// [`PageLevel::copy_valid`] where each page of flash is a word: plane by plane.
-    fn spread_valid(
-        &mut self,
-        victim: EraseBlock,
-        stream: usize,
-        cause: Cause,
-        at: T::Moment,
-        copies: &mut u64,
-    ) -> Result<T::Moment, TranslationError> {
-        let spares = self.peek_valid(victim);
-        let programmed = self.valid.end_of(victim);
-        let (mut done, mut left) = (at, &spares[..]);
-        while !left.is_empty() {
-            let mut places = std::mem::take(&mut self.places);
-            let taken = self.copy_frontier(stream).take_spread(left.len(), &mut places);
-            if taken == 0 {
-                self.places = places;
-                self.refill_copies(stream)?;
-                continue;
-            }
-            let spread;
-            (spread, left) = left.split_at(taken);
-            for (number, &first) in places.iter().enumerate().take(taken) {
-                self.valid.set_all(first, (taken - number).div_ceil(places.len()) as u32);
-            }
-            let map = &mut self.map;
-            let record = |page, to| map.record_move(page, to);
-            let copied = self.nand.copy_spread((victim, programmed), spread, &places, cause, at, record)?;
-            *copies += taken as u64;
-            done = self.nand.timing().later(done, copied);
-            self.places = places;
-        }
-        self.valid.clear_all(victim);
-        self.spares = spares;
         Ok(done)
     }
 
@@ -459,4 +422,41 @@ pub(super) fn make_room_on<T: Timing, M: PageMap>(
         collections += 1;
     }
     Ok(())
+}
+
+/// [`PageLevel::copy_valid`] where a page of flash is one page, and nothing is kept of it but its spare area: all pages of a
+/// plane at once.
+fn spread_valid<T: Timing, M: PageMap>(
+    drive: &mut PageLevel<T, M>,
+    (victim, stream): (EraseBlock, usize),
+    cause: Cause,
+    at: T::Moment,
+    copies: &mut u64,
+) -> Result<T::Moment, TranslationError> {
+    let spares = drive.peek_valid(victim);
+    let programmed = drive.valid.end_of(victim);
+    let (mut done, mut left) = (at, &spares[..]);
+    while !left.is_empty() {
+        let mut places = std::mem::take(&mut drive.places);
+        let taken = drive.copy_frontier(stream).take_spread(left.len(), &mut places);
+        if taken == 0 {
+            drive.places = places;
+            drive.refill_copies(stream)?;
+            continue;
+        }
+        let spread;
+        (spread, left) = left.split_at(taken);
+        for (number, &first) in places.iter().enumerate().take(taken) {
+            drive.valid.set_all(first, (taken - number).div_ceil(places.len()) as u32);
+        }
+        let map = &mut drive.map;
+        let record = |page, to| map.record_move(page, to);
+        let copied = drive.nand.copy_spread((victim, programmed), spread, &places, cause, at, record)?;
+        *copies += taken as u64;
+        done = drive.nand.timing().later(done, copied);
+        drive.places = places;
+    }
+    drive.valid.clear_all(victim);
+    drive.spares = spares;
+    Ok(done)
 }
