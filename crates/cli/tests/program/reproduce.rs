@@ -123,7 +123,7 @@ fn stored_results_are_what_the_program_makes() {
 fn journals_are_beside_each_other_in_every_figure() {
     let bench = Bench::new();
     let figures = ["journals-map", "journals-varmail", "journals-factors"];
-    let made = [&["reproduce", "--scale", "1/1024", "--json", "made.json", "--quiet"], &figures[..]].concat();
+    let made = [&["reproduce", "--scale", "1/256", "--json", "made.json", "--quiet"], &figures[..]].concat();
     let answer = bench.flashpath(&made);
     assert_eq!(answer.code, Some(0), "{answer:?}");
     let made: Vec<Reproduction> =
