@@ -4,7 +4,7 @@
 //! the bytes beside the range would come back as they were before: so it excludes all changes near it, and whole
 //! blocks exclude nothing.
 
-use crate::device::{BlockDevice, DeviceError, Lba, NO_HINT};
+use crate::device::{BlockDevice, DeviceError, Lba, NO_HINT, ZEROS};
 use crate::label::{Content, Label};
 use crate::time::Time;
 use crate::units::BLOCK_BYTES;
@@ -16,8 +16,6 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 const LABEL: Label = Label::host(Content::Data);
 
 const BLOCK: usize = BLOCK_BYTES as usize;
-/// The source of stored zeros.
-static ZEROS: [u8; 64 * BLOCK] = [0; 64 * BLOCK];
 
 /// The number of locks; region `n` takes lock `n % LOCKS`.
 const LOCKS: u64 = 64;

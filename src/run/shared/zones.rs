@@ -6,7 +6,7 @@
 use super::counts::{Counts, Request};
 use super::fault::ServeError;
 use super::{Clock, Served, Shared, Sharing};
-use crate::device::{Account, DeviceError, Lba, Zone, ZoneError, ZoneState, ZonedDevice, ZonedShape};
+use crate::device::{Account, DeviceError, Lba, ZEROS, Zone, ZoneError, ZoneState, ZonedDevice, ZonedShape};
 use crate::label::{Content, Label};
 use crate::time::Time;
 use crate::units::BLOCK_BYTES;
@@ -14,8 +14,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The label of clients' writes.
 const LABEL: Label = Label::host(Content::Data);
-/// The source of zeros that are written.
-static ZEROS: [u8; 64 * BLOCK_BYTES as usize] = [0; 64 * BLOCK_BYTES as usize];
 
 /// A command on a zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -37,6 +37,8 @@ __all__ = [
     "MovedBytes",
     "PercentileParts",
     "Percentiles",
+    "Placement",
+    "PlacementHandle",
     "PolicyCost",
     "Program",
     "Rate",
@@ -44,6 +46,7 @@ __all__ = [
     "Stage",
     "StationMap",
     "Sum",
+    "Tenant",
     "Translation",
     "Wear",
     "WearBin",
@@ -131,6 +134,37 @@ class Flash:
 
 
 @dataclass(frozen=True)
+class PlacementHandle:
+    """A reclaim unit handle of flexible data placement."""
+
+    #: ``initial`` or ``persistent``.
+    isolation: str
+    #: Bytes that hosts wrote with it.
+    host_bytes: int
+    #: Bytes that collection copied to its units.
+    copied_bytes: int
+    #: The updates to another unit that hosts asked for.
+    updates: int
+
+
+@dataclass(frozen=True)
+class Placement:
+    """The counts of flexible data placement (``page:fdp=8``)."""
+
+    #: Bytes of a reclaim unit.
+    unit_bytes: int
+    #: Reclaim groups.
+    groups: int
+    #: Bytes that hosts wrote, that the flash stored, and that were erased.
+    host_bytes: int
+    media_bytes: int
+    erased_bytes: int
+    #: Bytes that collection copied to units which initially isolated handles share.
+    shared_copied_bytes: int
+    handles: tuple[PlacementHandle, ...]
+
+
+@dataclass(frozen=True)
 class Translation:
     """The counts of the translation layers."""
 
@@ -139,6 +173,8 @@ class Translation:
     mapping_reads: int
     #: Other counts by name, such as merges by kind.
     events: dict[str, int]
+    #: Only with placement.
+    placement: Placement | None = None
 
 
 @dataclass(frozen=True)
@@ -488,6 +524,23 @@ class Window:
 
 
 @dataclass(frozen=True)
+class Tenant:
+    """A source of requests with a queue of its own, such as a section of a fio job."""
+
+    name: str
+    queue_depth: int
+    requests: int
+    #: In blocks of 4 KiB.
+    read_blocks: int
+    written_blocks: int
+    discarded_blocks: int
+    #: MiB read and written a simulated second; None without a timing model.
+    throughput_mib_s: float | None
+    #: None without a timing model.
+    latency_ns: Latencies | None = None
+
+
+@dataclass(frozen=True)
 class CauseOverTime:
     """The write amplification of the windows for one cause and origin."""
 
@@ -593,6 +646,8 @@ class Result:
     energy: Energy | None = None
     #: Only of ``kvcache``.
     cache: FlashCache | None = None
+    #: Only of workloads with several queues.
+    tenants: tuple[Tenant, ...] = ()
     #: The policies in Python that the run used, and their cost. They are no part of the JSON.
     policies: tuple[PolicyCost, ...] = field(default=(), metadata={"is_ours": True})
     _json: str = field(default="", repr=False, compare=False, metadata={"is_ours": True})
