@@ -5,82 +5,18 @@
 
 use super::bench::Bench;
 use super::campaign::Campaign;
-use super::killed_servers::{BLOCK, BLOCKS, Oracle, content};
+use super::nvme_initiator::known_blocks::{self, Target, WRITERS};
 use super::nvme_initiator::known_zones::{KnownZone, OPTIONS, flush};
-use super::nvme_initiator::{Command, Ended, Host, Queue, unix};
+use super::nvme_initiator::versions::{BLOCK, BLOCKS, Oracle};
+use super::nvme_initiator::{Ended, Host, Queue, unix};
 use super::serve::{NVME_NAME, Served};
 use flashpath::random::Random;
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Writing connections. Each has its own blocks or zones, so that the order of writes is known.
-const WRITERS: u64 = 3;
-/// The longest write, in blocks: the limit.
-const LONGEST: u64 = 128;
-const DURABLE: u32 = 1 << 30;
-
 fn connect(socket: &Path) -> Result<Host, Ended> {
     Host::connect(unix(socket), NVME_NAME, (false, false))
-}
-
-/// One queue's writes, zeros and flushes until its server is gone.
-fn write(mut queue: Queue, oracle: &Mutex<Oracle>, writer: u64, mut random: Random, answers: &AtomicU64) {
-    let own = BLOCKS / WRITERS;
-    loop {
-        let mut sent = BTreeMap::new();
-        for _ in 0..1 + random.below(8) {
-            if random.below(6) == 0 {
-                let answered = oracle.lock().unwrap().answered();
-                let Ok(id) = queue.submit(Command::new(0, 1), &[], 0) else { return };
-                sent.insert(id, (None, answered));
-                continue;
-            }
-            let durable = random.below(8) == 0;
-            let count = 1 + if random.below(8) == 0 { random.below(LONGEST) } else { random.below(4) };
-            // Commands that are under way at once may be done in any order: they have blocks of their own.
-            let part = own / 8;
-            let first = writer * own + sent.len() as u64 * part + random.below(part.saturating_sub(count) + 1);
-            let count = count.min(part);
-            let is_zero = random.below(8) == 0;
-            let mut payload = Vec::new();
-            let version = {
-                let mut oracle = oracle.lock().unwrap();
-                oracle.version += 1;
-                let version = oracle.version;
-                for block in first..first + count {
-                    oracle.blocks[block as usize].asked.push((version, is_zero));
-                    payload.extend(content(block, version, is_zero));
-                }
-                version
-            };
-            let deallocates = if is_zero && random.below(2) == 0 { 1 << 25 } else { 0 };
-            let fields = (count as u32 - 1) | deallocates | if durable { DURABLE } else { 0 };
-            let command = Command::new(if is_zero { 8 } else { 1 }, 1).blocks(first, count).word(12, fields);
-            let Ok(id) = queue.submit(command, if is_zero { &[] } else { &payload }, 0) else { return };
-            sent.insert(id, (Some((first..first + count, version, durable)), Vec::new()));
-        }
-        while !sent.is_empty() {
-            let Ok(answer) = queue.complete() else { return };
-            let (written, answered) = sent.remove(&answer.id).unwrap();
-            assert_eq!(answer.status, 0, "{written:?}");
-            let mut oracle = oracle.lock().unwrap();
-            match written {
-                None => oracle.flushed(&answered),
-                Some((blocks, version, durable)) => {
-                    for block in blocks {
-                        let known = &mut oracle.blocks[block as usize];
-                        known.answered = version;
-                        if durable {
-                            known.durable = version;
-                        }
-                    }
-                }
-            }
-            answers.fetch_add(1, Ordering::SeqCst);
-        }
-    }
 }
 
 /// Kills a server of these paths while `work` is done by each writer, and waits for all.
@@ -121,7 +57,8 @@ fn flushed_blocks_survive_a_kill_of_an_nvme_server() {
     while let Some((mut random, seed)) = campaign.round() {
         let answers = AtomicU64::new(0);
         kill_under_load(&bench, &paths, &mut random, &answers, &|writer, queue| {
-            write(queue, &oracle, writer, Random::new(seed, &format!("nvme {writer}")), &answers);
+            let target = Target { oracle: &oracle, handles: 0, answers: &answers, may_fail: &|| false };
+            known_blocks::write(queue, target, writer, Random::new(seed, &format!("nvme {writer}")));
         });
         answers_in_all += answers.into_inner();
         let again = Served::nvme(&bench, &paths, &[]);

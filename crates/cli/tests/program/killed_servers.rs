@@ -6,6 +6,7 @@
 use super::bench::Bench;
 use super::campaign::Campaign;
 use super::nbd_client::{Client, FLUSH, FUA, Request, WRITE, WRITE_ZEROES};
+use super::nvme_initiator::versions::{BLOCK, BLOCKS, Kind, Oracle, content};
 use super::serve::Served;
 use flashpath::random::Random;
 use std::io::Write;
@@ -13,86 +14,10 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-pub const BLOCK: usize = 4096;
-pub const BLOCKS: u64 = 2048;
 /// Writing connections. Each has its own blocks, so that the order of writes is known.
 const WRITERS: u64 = 3;
 /// The longest request, in blocks: more than a server takes in one piece.
 const LONGEST: u64 = 150;
-
-/// The versions of a block. They are numbered over all blocks; 0 is the initial content.
-#[derive(Clone, Default)]
-pub struct Versions {
-    /// The oldest allowed version.
-    pub durable: u64,
-    /// The latest answered version.
-    pub answered: u64,
-    /// The versions requested since the durable one; true for zeros.
-    pub asked: Vec<(u64, bool)>,
-}
-
-/// The versions of all blocks.
-pub struct Oracle {
-    pub blocks: Vec<Versions>,
-    pub version: u64,
-}
-
-/// The content of a version of a block.
-pub fn content(block: u64, version: u64, is_zero: bool) -> Vec<u8> {
-    if is_zero || version == 0 {
-        return vec![0; BLOCK];
-    }
-    let words = [block, version, block.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ version];
-    words.iter().flat_map(|word| word.to_le_bytes()).cycle().take(BLOCK).collect()
-}
-
-impl Oracle {
-    pub fn new() -> Oracle {
-        Oracle { blocks: vec![Versions::default(); BLOCKS as usize], version: 0 }
-    }
-
-    /// The answered versions, which become durable with the answer of a later flush.
-    pub fn answered(&self) -> Vec<u64> {
-        self.blocks.iter().map(|known| known.answered).collect()
-    }
-
-    pub fn flushed(&mut self, answered: &[u64]) {
-        for (known, answered) in self.blocks.iter_mut().zip(answered) {
-            known.durable = known.durable.max(*answered);
-        }
-    }
-
-    /// Checks the blocks after the kill, as `read` reads them, and takes them as durable from now on. Returns the number of blocks
-    /// newer than required.
-    pub fn check(&mut self, read: &mut dyn FnMut(u64, u64) -> Vec<u8>, context: &str) -> u64 {
-        let mut newer = 0;
-        for first in (0..BLOCKS).step_by(64) {
-            let bytes = read(first, 64);
-            for (block, found) in (first..).zip(bytes.chunks(BLOCK)) {
-                let known = &mut self.blocks[block as usize];
-                let durable = known.durable;
-                let allowed = |(version, is_zero): &&(u64, bool)| {
-                    *version >= durable && found == content(block, *version, *is_zero)
-                };
-                let Some(&(version, is_zero)) = known.asked.iter().rev().find(allowed) else {
-                    let is_untouched = durable == 0 && found.iter().all(|byte| *byte == 0);
-                    assert!(
-                        is_untouched,
-                        "{context}: block {block} holds {:02x?}..., and version {durable} is durable, of {:?}",
-                        &found[..24],
-                        known.asked
-                    );
-                    // Answered but unflushed versions are lost: a flush of the next server does not cover them.
-                    *known = Versions::default();
-                    continue;
-                };
-                newer += u64::from(version > durable);
-                *known = Versions { durable: version, answered: version, asked: vec![(version, is_zero)] };
-            }
-        }
-        newer
-    }
-}
 
 /// One client's work until its server is gone.
 fn write(socket: &Path, oracle: &Mutex<Oracle>, writer: u64, mut random: Random, answers: &AtomicU64) {
@@ -115,14 +40,15 @@ fn write(socket: &Path, oracle: &Mutex<Oracle>, writer: u64, mut random: Random,
             let count = 1 + if random.below(8) == 0 { random.below(LONGEST) } else { random.below(4) };
             let first = writer * own + random.below(own - count + 1);
             let is_zero = random.below(8) == 0;
+            let kind = if is_zero { Kind::Zeros } else { Kind::Bytes };
             let mut payload = Vec::new();
             let version = {
                 let mut oracle = oracle.lock().unwrap();
                 oracle.version += 1;
                 let version = oracle.version;
                 for block in first..first + count {
-                    oracle.blocks[block as usize].asked.push((version, is_zero));
-                    payload.extend(content(block, version, is_zero));
+                    oracle.blocks[block as usize].asked.push((version, kind));
+                    payload.extend(content(block, version, kind));
                 }
                 version
             };

@@ -4,7 +4,7 @@
 
 use super::bench::Bench;
 use super::campaign::Campaign;
-use super::killed_servers::{BLOCK, BLOCKS, Oracle, content};
+use super::nvme_initiator::versions::{BLOCK, BLOCKS, Kind, Oracle, content};
 use super::serve::{Served, wait_until};
 use super::serve_watch::ask;
 use super::vhost_frontend::{DISCARD, FLUSH, Gone, Guest, OK, Queue, WRITE, WRITE_ZEROES};
@@ -140,14 +140,15 @@ fn write(queue: &mut Queue, oracle: &Mutex<Oracle>, writer: u64, mut random: Ran
             let count = 1 + if random.below(8) == 0 { random.below(part) } else { random.below(4) };
             let first = writer * part * 8 + turn * part + random.below(part - count + 1);
             let is_zero = random.below(8) == 0;
+            let kind = if is_zero { Kind::Zeros } else { Kind::Bytes };
             let mut payload = Vec::new();
             let version = {
                 let mut oracle = oracle.lock().unwrap();
                 oracle.version += 1;
                 let version = oracle.version;
                 for block in first..first + count {
-                    oracle.blocks[block as usize].asked.push((version, is_zero));
-                    payload.extend(content(block, version, is_zero));
+                    oracle.blocks[block as usize].asked.push((version, kind));
+                    payload.extend(content(block, version, kind));
                 }
                 version
             };

@@ -1,6 +1,9 @@
 //! An initiator of the tests' own: the host's side of NVMe/TCP, written from the specification and not from the target.
 
+pub mod known_blocks;
 pub mod known_zones;
+#[path = "../../../../tests/versions/mod.rs"]
+pub mod versions;
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
