@@ -114,7 +114,7 @@ impl Ext {
         number: u32,
         made_at: i64,
     ) -> Result<Result<Option<(File, Change)>, Reason>, VolumeError> {
-        let stored = File::new(number, self.read_inode(task, number)?);
+        let stored = File::new(number, self.metadata.read_inode(task, number)?);
         if stored.inode.links() == 0 {
             return Ok(Ok(None));
         }
@@ -133,7 +133,7 @@ impl Ext {
         for range in file.ranges() {
             let (mut at, end) = (range.start, range.end.min(u64::from(u32::MAX)));
             while at < end {
-                let run = self.run(task, stored, at)?;
+                let run = self.maps().run(task, stored, at)?;
                 let count = run.count.min(end - at);
                 match run.place {
                     Some(place) => {

@@ -75,13 +75,13 @@ impl Ext {
     pub fn inspection(&mut self) -> Result<Inspection, OpenExtError> {
         let task = Task::at(Time::ZERO);
         let mut group_rows = Vec::new();
-        for group in 0..self.shape.groups {
-            let descriptor = self.descriptor(&task, group)?;
-            let covers = self.shape.checksums.cover_groups();
+        for group in 0..self.metadata.shape.groups {
+            let descriptor = self.metadata.descriptor(&task, group)?;
+            let covers = self.metadata.shape.checksums.cover_groups();
             group_rows.push(GroupRow {
                 group,
-                first_block: self.shape.group_start(group),
-                blocks: self.shape.blocks_of_group(group),
+                first_block: self.metadata.shape.group_start(group),
+                blocks: self.metadata.shape.blocks_of_group(group),
                 free_blocks: descriptor.free_blocks,
                 free_inodes: descriptor.free_inodes,
                 directories: descriptor.directories,
@@ -94,7 +94,7 @@ impl Ext {
             });
         }
         let journal = self.find_log(&task)?.map(|log| JournalNumbers {
-            inode: self.shape.journal_inode,
+            inode: self.metadata.shape.journal_inode,
             device: self.journal_media.is_some().then(|| uuid(log.superblock.uuid())),
             blocks: log.superblock.blocks(),
             runs: log.place.runs.iter().map(|run| (run.start, run.end - run.start)).collect(),
@@ -106,14 +106,14 @@ impl Ext {
             label: String::from_utf8_lossy(superblock.label()).into_owned(),
             uuid: uuid(self.uuid),
             first_orphan: superblock.first_orphan(),
-            features: self.shape.features.names(),
-            block_bytes: self.shape.block_bytes,
-            blocks: self.shape.blocks,
-            free_blocks: self.free.blocks.load(Ordering::SeqCst),
-            inodes: self.shape.inodes,
-            free_inodes: self.free.inodes.load(Ordering::SeqCst),
-            inode_bytes: self.shape.inode_bytes,
-            groups: self.shape.groups,
+            features: self.metadata.shape.features.names(),
+            block_bytes: self.metadata.shape.block_bytes,
+            blocks: self.metadata.shape.blocks,
+            free_blocks: self.space.free.blocks.load(Ordering::SeqCst),
+            inodes: self.metadata.shape.inodes,
+            free_inodes: self.space.free.inodes.load(Ordering::SeqCst),
+            inode_bytes: self.metadata.shape.inode_bytes,
+            groups: self.metadata.shape.groups,
             journal,
             group_rows,
         };

@@ -129,14 +129,14 @@ impl Ext {
         ext.take_memory(memory);
         ext.check_journal_options()?;
         for (block, bytes) in maker.blocks {
-            ext.blocks.set(block, &bytes);
-            ext.blocks.release(block);
+            ext.metadata.blocks.set(block, &bytes);
+            ext.metadata.blocks.release(block);
         }
         ext.sum_groups(&task)?;
         let next = TransactionId(log.superblock.sequence());
         let place = match &ext.journal_media {
             Some(media) => journal_device::make(&task, media, &log.superblock, mounting.origin)?,
-            None => LogPlace::in_file(Arc::clone(&ext.media), log.runs).expect("a new log has blocks"),
+            None => LogPlace::in_file(Arc::clone(&ext.metadata.media), log.runs).expect("a new log has blocks"),
         };
         ext.begin_journal(&task, FoundLog { superblock: log.superblock, place, flipped: None }, next)?;
         Ok(ext)

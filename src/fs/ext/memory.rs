@@ -123,8 +123,8 @@ impl Shares {
 impl Ext {
     /// Memory in use now.
     pub fn memory_use(&self) -> MemoryUse {
-        let block = self.media.width() as u64;
-        let (all, changed) = self.blocks.counts();
+        let block = self.metadata.media.width() as u64;
+        let (all, changed) = self.metadata.blocks.counts();
         let pages = self.pages.as_ref().map_or(0, |pages| pages.counts().0);
         MemoryUse {
             dirty: self.waiting.bytes(),

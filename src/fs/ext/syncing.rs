@@ -37,12 +37,12 @@ impl Ext {
             }
             if what == Durable::Data { file.needed_in } else { file.changed_in }
         };
-        if let (Some(id), Ok(journal)) = (id, self.journal()) {
+        if let (Some(id), Ok(journal)) = (id, self.changes.journal()) {
             self.write_out_rewritten(task)?;
             self.commit_of(task, journal, id, node.number, wanted)?;
         }
-        let is_behind = self.media.is_data_unflushed();
-        match (wanted, self.journal()) {
+        let is_behind = self.metadata.media.is_data_unflushed();
+        match (wanted, self.changes.journal()) {
             (Wanted::Durability, Ok(journal)) if is_behind => journal.commit_data(task),
             (Wanted::Order, Ok(journal)) => {
                 if is_behind {
@@ -57,10 +57,10 @@ impl Ext {
 
     /// Makes everything durable.
     pub fn sync_all(&self, task: &Task<'_>) -> Result<(), VolumeError> {
-        let Ok(journal) = self.journal() else { return Ok(()) };
+        let Ok(journal) = self.changes.journal() else { return Ok(()) };
         self.write_out_all(task)?;
         journal.commit(task, journal.running())?;
-        if self.media.is_data_unflushed() { journal.commit_data(task) } else { Ok(()) }
+        if self.metadata.media.is_data_unflushed() { journal.commit_data(task) } else { Ok(()) }
     }
 
     /// Writes out all that waits now.
@@ -144,10 +144,10 @@ impl Ext {
 
     /// A piece of the background work that is due, and when there will be more.
     pub fn work_once(&self, task: &Task<'_>) -> Result<Option<Time>, VolumeError> {
-        let volume = self.media.work(task.now())?;
+        let volume = self.metadata.media.work(task.now())?;
         let journals = self.journal_media.as_ref().map_or(Ok(None), |media| media.work(task.now()))?;
         let below = [volume, journals].into_iter().flatten().min();
-        let Ok(journal) = self.journal() else { return Ok(below) };
+        let Ok(journal) = self.changes.journal() else { return Ok(below) };
         if journal.common().aborted().is_some() {
             return Ok(below);
         }
@@ -184,7 +184,7 @@ impl Ext {
 
     /// Makes everything durable at its place, and marks the volume as clean.
     pub fn end(&self, task: &Task<'_>) -> Result<(), VolumeError> {
-        if let Ok(journal) = self.journal() {
+        if let Ok(journal) = self.changes.journal() {
             if let Some(why) = journal.common().aborted() {
                 return Err(VolumeError::ReadOnly(why));
             }
@@ -224,7 +224,7 @@ impl Ext {
             superblock.set32(44, now);
             superblock.set16(52, superblock.u16(52).saturating_add(1));
         } else {
-            superblock.set_free(self.free.blocks.load(SeqCst), self.free.inodes.load(SeqCst) as u32);
+            superblock.set_free(self.space.free.blocks.load(SeqCst), self.space.free.inodes.load(SeqCst) as u32);
             superblock.set16(58, superblock.state() | state::CLEAN);
         }
         if self.memory.is_some() {
@@ -234,14 +234,14 @@ impl Ext {
         superblock.sum();
         let superblock = &*superblock;
         self.tell_copies(task, superblock)?;
-        let (place, at) = (self.shape.superblock_block(0), PLACE as usize % self.shape.block_bytes);
-        self.superblock_block(task)?;
-        self.blocks.change(place, |block| block[at..at + LENGTH].copy_from_slice(superblock.bytes()));
-        let bytes = self.superblock_block(task)?;
+        let (place, at) = (self.metadata.shape.superblock_block(0), PLACE as usize % self.metadata.shape.block_bytes);
+        self.metadata.superblock_block(task)?;
+        self.metadata.blocks.change(place, |block| block[at..at + LENGTH].copy_from_slice(superblock.bytes()));
+        let bytes = self.metadata.superblock_block(task)?;
         let label = Label::first(Cause::Checkpoint, Content::Metadata);
-        self.media.write_metadata(task, place, &bytes, label)?;
-        self.media.flush(task)?;
-        self.blocks.release(place);
+        self.metadata.media.write_metadata(task, place, &bytes, label)?;
+        self.metadata.media.flush(task)?;
+        self.metadata.blocks.release(place);
         Ok(())
     }
 }

@@ -57,7 +57,7 @@ impl Ext {
     /// Notes damage that a call has found: the superblock says that there are errors, and a volume with
     /// `errors=remount-ro` is not changed any more. The call is behind no gate.
     fn note_damage(&self, task: &Task<'_>, error: &VolumeError) {
-        let Ok(journal) = self.journal() else { return };
+        let Ok(journal) = self.changes.journal() else { return };
         let (was_marked, ends_writing) = {
             let superblock = &mut self.head.enter(task).superblock;
             let before = superblock.state();
@@ -66,7 +66,7 @@ impl Ext {
         };
         if !was_marked && journal.common().aborted().is_none() {
             // If this fails, the next mount learns nothing; the error itself is returned in any case.
-            let _ = self.within(task, 1, |handle| self.store_head(handle, &mut self.head.enter(task)));
+            let _ = self.changes.within(task, 1, |handle| self.store_head(handle, &mut self.head.enter(task)));
             if ends_writing {
                 let _ = journal.commit(task, journal.running());
             }
@@ -78,7 +78,7 @@ impl Ext {
 
     /// Refuses a change of a volume that can only be read.
     fn check_writable(&self) -> Result<(), VolumeError> {
-        match &self.read_only {
+        match &self.changes.read_only {
             Some(why) => Err(VolumeError::ReadOnly(why.clone())),
             None => Ok(()),
         }
@@ -131,7 +131,7 @@ impl Ext {
         if hold == Hold::Yes && number_of(file.number) != InodeNumber::ROOT {
             self.nodes.hold(file.number);
         }
-        Ok(file.attributes(self.shape.block_bytes))
+        Ok(file.attributes(self.metadata.shape.block_bytes))
     }
 
     /// Changes a file behind its gate, alone, with the change of the rule. A write goes on beside a flight of the file.
@@ -174,7 +174,7 @@ impl Ext {
             self.note_waiting(task, &node, file);
             changed?;
         }
-        Ok(file.attributes(self.shape.block_bytes))
+        Ok(file.attributes(self.metadata.shape.block_bytes))
     }
 
     /// Keeps in mind that a file waits, if it does.
@@ -193,13 +193,13 @@ impl Ext {
             taken.push(Taken { next: 1, inode: file.number, kind, name: b".".to_vec() });
         }
         if from < 2 {
-            taken.push(Taken { next: 2, inode: self.parent_of(task, file)?, kind, name: b"..".to_vec() });
+            taken.push(Taken { next: 2, inode: self.directories().parent_of(task, file)?, kind, name: b"..".to_vec() });
         }
-        self.list_names(task, file, from, &mut |next, inode, kind, name| {
+        self.directories().list_names(task, file, from, &mut |next, inode, kind, name| {
             let kind = match kind {
                 Some(kind) => kind,
                 // The directory does not say.
-                None => self.read_inode(task, inode)?.kind().unwrap_or(FileKind::Regular),
+                None => self.metadata.read_inode(task, inode)?.kind().unwrap_or(FileKind::Regular),
             };
             taken.push(Taken { next, inode, kind, name: name.to_vec() });
             Ok(taken.len() < most)
@@ -230,9 +230,9 @@ impl Volume for Ext {
             if name.len() > LONGEST_NAME {
                 return Err(VolumeError::NameTooLong);
             }
-            let number = self.inode_named(task, &file, name)?.ok_or(VolumeError::NotFound)?;
+            let number = self.directories().inode_named(task, &file, name)?.ok_or(VolumeError::NotFound)?;
             if number == directory.number {
-                return Ok(file.attributes(self.shape.block_bytes));
+                return Ok(file.attributes(self.metadata.shape.block_bytes));
             }
             if name == b".." {
                 // Its gate comes before this one.
@@ -245,7 +245,9 @@ impl Volume for Ext {
     }
 
     fn attributes(&self, call: &Call, inode: InodeNumber) -> Result<Attributes, VolumeError> {
-        self.turn(call, steps::LOOK, |task| self.look(task, inode, |file| Ok(file.attributes(self.shape.block_bytes))))
+        self.turn(call, steps::LOOK, |task| {
+            self.look(task, inode, |file| Ok(file.attributes(self.metadata.shape.block_bytes)))
+        })
     }
 
     fn change(&self, call: &Call, inode: InodeNumber, rule: ChangeRule) -> Result<Attributes, VolumeError> {
@@ -485,14 +487,14 @@ impl Volume for Ext {
 
     fn space(&self, call: &Call) -> Result<Space, VolumeError> {
         self.turn(call, steps::NONE, |_| {
-            let units = |blocks: u64| blocks * self.shape.block_bytes as u64 / BLOCK_BYTES;
-            let free = self.free.blocks.load(Ordering::SeqCst).saturating_sub(self.free.promised());
-            let free_inodes = self.free.inodes.load(Ordering::SeqCst);
+            let units = |blocks: u64| blocks * self.metadata.shape.block_bytes as u64 / BLOCK_BYTES;
+            let free = self.space.free.blocks.load(Ordering::SeqCst).saturating_sub(self.space.free.promised());
+            let free_inodes = self.space.free.inodes.load(Ordering::SeqCst);
             Ok(Space {
-                blocks: units(self.shape.blocks),
+                blocks: units(self.metadata.shape.blocks),
                 free_blocks: units(free),
                 available_blocks: units(free.saturating_sub(KEPT_FOR_MAPS)),
-                inodes: self.shape.inodes.into(),
+                inodes: self.metadata.shape.inodes.into(),
                 free_inodes,
             })
         })
@@ -503,17 +505,18 @@ impl Volume for Ext {
     }
 
     fn watch(&self, call: &Call) -> bool {
-        self.journal().is_ok_and(|journal| journal.watch(call.task))
+        self.changes.journal().is_ok_and(|journal| journal.watch(call.task))
     }
 
     fn workers(&self) -> usize {
-        self.journal().map_or(1, |journal| journal.workers())
+        self.changes.journal().map_or(1, |journal| journal.workers())
     }
 
     fn is_changed(&self, call: &Call) -> bool {
         self.turn(call, steps::NONE, |_| {
             let is_waiting = self.waiting.first().is_some();
             Ok(self
+                .changes
                 .journal()
                 .is_ok_and(|journal| journal.common().aborted().is_none() && (is_waiting || journal.begun().is_some())))
         })
@@ -526,7 +529,7 @@ impl Volume for Ext {
             return Err(VolumeError::Unmounted);
         }
         let ended = self.end(call.task);
-        let closed = self.media.close(call.task);
+        let closed = self.metadata.media.close(call.task);
         let journals = self.journal_media.as_ref().map_or(Ok(()), |media| media.close(call.task));
         ended?;
         closed?;
@@ -535,7 +538,7 @@ impl Volume for Ext {
 
     fn account(&self, call: &Call) -> Result<Account, VolumeError> {
         self.turn(call, steps::NONE, |_| {
-            let (volume, mut sent, mut read_blocks) = self.media.account();
+            let (volume, mut sent, mut read_blocks) = self.metadata.media.account();
             let mut below = vec![volume];
             if let Some(media) = &self.journal_media {
                 let (journal, sent_there, read_there) = media.account();
@@ -547,7 +550,7 @@ impl Volume for Ext {
             below.extend(self.monitor().and_then(|monitor| monitor.account()));
             let mut received = Tally::default();
             received.add(Label::host(Content::Data), self.received_blocks.load(Ordering::Relaxed));
-            let counts = self.journal().map(|journal| journal.counts()).unwrap_or_default();
+            let counts = self.changes.journal().map(|journal| journal.counts()).unwrap_or_default();
             let mut events = vec![
                 ("commits", counts.commits),
                 ("checkpoints", counts.checkpoints),
@@ -555,7 +558,7 @@ impl Volume for Ext {
                 ("blocks revoked", counts.revokes),
                 ("commits that waited for room in the log", counts.waits),
             ];
-            events.extend(self.journal().map(|journal| journal.own_counts()).unwrap_or_default());
+            events.extend(self.changes.journal().map(|journal| journal.own_counts()).unwrap_or_default());
             let chosen = Some((&KIND, self.chosen()));
             let (station, states) = (KIND.name, STATES);
             Ok(Account { station, received, sent, read_blocks, events, states, chosen, below, ..Account::default() })
@@ -564,8 +567,8 @@ impl Volume for Ext {
 
     fn state(&self, call: &Call) -> Result<State, VolumeError> {
         self.turn(call, steps::NONE, |_| {
-            let aborted = self.journal().ok().and_then(|journal| journal.common().aborted());
-            let (read_only, damage) = (self.read_only.clone().or(aborted), self.damage.clone());
+            let aborted = self.changes.journal().ok().and_then(|journal| journal.common().aborted());
+            let (read_only, damage) = (self.changes.read_only.clone().or(aborted), self.damage.clone());
             Ok(State { read_only, damage, has_lost_before: false })
         })
     }
@@ -575,7 +578,7 @@ impl Volume for Ext {
     }
 
     fn is_timed(&self) -> bool {
-        self.media.is_timed() || self.journal_media.as_ref().is_some_and(|media| media.is_timed())
+        self.metadata.media.is_timed() || self.journal_media.as_ref().is_some_and(|media| media.is_timed())
     }
 
     fn timestamp(&self, at: Time) -> Timestamp {

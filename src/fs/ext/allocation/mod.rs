@@ -17,3 +17,32 @@ pub mod inodes;
 pub mod own_blocks;
 pub mod space;
 pub mod windows;
+
+use super::changes::Changes;
+use super::metadata::Metadata;
+use crate::task::Gate;
+use space::Free;
+use windows::Windows;
+
+/// Free blocks and inodes in memory.
+pub struct FreeSpace {
+    /// The gates of groups: some groups share one.
+    pub groups: Vec<Gate<()>>,
+    pub free: Free,
+    pub windows: Windows,
+}
+
+/// Takes free blocks and inodes, and gives them back.
+#[derive(Clone, Copy)]
+pub struct Allocation<'e> {
+    pub metadata: &'e Metadata,
+    pub changes: &'e Changes,
+    pub space: &'e FreeSpace,
+}
+
+impl Default for FreeSpace {
+    fn default() -> FreeSpace {
+        let groups = (0..64).map(|_| Gate::new("group", ())).collect();
+        FreeSpace { groups, free: Free::default(), windows: Windows::default() }
+    }
+}

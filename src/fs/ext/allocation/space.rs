@@ -1,7 +1,7 @@
 //! How much is free, and how much of it is promised: to bytes of files that wait without a place, and to calls that are
 //! under way.
 
-use crate::fs::ext::Ext;
+use crate::fs::ext::allocation::Allocation;
 use crate::fs::volume::VolumeError;
 use crate::task::Task;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -62,15 +62,15 @@ impl Free {
     }
 }
 
-impl Ext {
+impl<'e> Allocation<'e> {
     /// Promises blocks to a call. Those that were freed are waited for if there are no others: the task has no handle.
-    pub fn promise(&self, task: &Task<'_>, blocks: u64, is_for_data: bool) -> Result<Promise<'_>, VolumeError> {
-        let journal = self.journal()?;
-        let kept = if is_for_data { KEPT_FOR_MAPS + self.free.promised() / 64 } else { 0 };
+    pub fn promise(&self, task: &Task<'_>, blocks: u64, is_for_data: bool) -> Result<Promise<'e>, VolumeError> {
+        let journal = self.changes.journal()?;
+        let kept = if is_for_data { KEPT_FOR_MAPS + self.space.free.promised() / 64 } else { 0 };
         for is_last in [false, true] {
-            let free = self.free.blocks.load(Ordering::SeqCst);
+            let free = self.space.free.blocks.load(Ordering::SeqCst);
             let usable = free.saturating_sub(journal.common().withheld_blocks() + kept);
-            if let Some(promise) = self.free.promise(blocks, usable) {
+            if let Some(promise) = self.space.free.promise(blocks, usable) {
                 return Ok(promise);
             }
             if is_last || journal.common().withheld_blocks() == 0 {
@@ -83,7 +83,10 @@ impl Ext {
 
     /// There is not enough room.
     pub fn no_space(&self) -> VolumeError {
-        let units = |blocks: u64| blocks * self.shape.block_bytes as u64 / crate::units::BLOCK_BYTES;
-        VolumeError::NoSpace { free: units(self.free.blocks.load(Ordering::SeqCst)), blocks: units(self.shape.blocks) }
+        let units = |blocks: u64| blocks * self.metadata.shape.block_bytes as u64 / crate::units::BLOCK_BYTES;
+        VolumeError::NoSpace {
+            free: units(self.space.free.blocks.load(Ordering::SeqCst)),
+            blocks: units(self.metadata.shape.blocks),
+        }
     }
 }

@@ -22,15 +22,15 @@ impl Ext {
             return Ok(None);
         }
         let what = || format!("block {place}, the attributes of inode {}", file.number);
-        if !self.can_be_a_files(place, 1) {
+        if !self.metadata.can_be_a_files(place, 1) {
             return Err(damaged(what(), "the volume has no such block, or it is its own"));
         }
-        let seed = self.shape.checksums.seed();
+        let seed = self.metadata.shape.checksums.seed();
         let check = |bytes: &[u8]| match seed {
             Some(seed) if !is_sound(bytes, place, seed) => Err("its checksum is wrong".to_string()),
             _ => read_block(bytes).map(drop),
         };
-        Ok(Some((place, self.block(task, place, &what, &check)?)))
+        Ok(Some((place, self.metadata.block(task, place, &what, &check)?)))
     }
 
     /// All attributes of a file, where they are stored.
@@ -127,8 +127,8 @@ impl Ext {
                 true => access_list::stored(value).ok_or(VolumeError::Invalid("no access control list"))?,
                 false => value.to_vec(),
             };
-            if !plan.set(Stored { prefix, name: name.to_vec(), value }, room, self.shape.block_bytes) {
-                return Err(VolumeError::ManyAttributes { most: (self.shape.block_bytes + room) as u64 });
+            if !plan.set(Stored { prefix, name: name.to_vec(), value }, room, self.metadata.shape.block_bytes) {
+                return Err(VolumeError::ManyAttributes { most: (self.metadata.shape.block_bytes + room) as u64 });
             }
         }
         Ok(plan)
@@ -158,20 +158,20 @@ impl Ext {
         let place = match place {
             Some(place) => place,
             None => {
-                let goal = self.goal(handle.task, file, 0)?;
-                let place = self.take_map_block(handle, file, goal.near)?;
+                let goal = self.maps().goal(handle.task, file, 0)?;
+                let place = self.maps().take_map_block(handle, file, goal.near)?;
                 file.inode.set_attribute_block(place);
                 place
             }
         };
-        let mut bytes = vec![0; self.shape.block_bytes];
+        let mut bytes = vec![0; self.metadata.shape.block_bytes];
         write_block(&mut bytes, &mut plan.block);
         self.set_attribute_block(handle, place, bytes);
         Ok(())
     }
 
     fn set_attribute_block(&self, handle: &Handle<'_>, place: u64, mut bytes: Vec<u8>) {
-        if let Some(seed) = self.shape.checksums.seed() {
+        if let Some(seed) = self.metadata.shape.checksums.seed() {
             sum(&mut bytes, place, seed);
         }
         handle.set(place, Content::Metadata, &bytes);
@@ -185,13 +185,13 @@ impl Ext {
         let Some((_, bytes)) = self.attribute_block(handle.task, file)? else { return Ok(()) };
         file.inode.set_attribute_block(0);
         if sharers(&bytes) <= 1 {
-            return self.free_map_block(handle, file, place);
+            return self.maps().free_map_block(handle, file, place);
         }
         let mut bytes = bytes.to_vec();
         let left = sharers(&bytes) - 1;
         set_sharers(&mut bytes, left);
         self.set_attribute_block(handle, place, bytes);
-        file.inode.add_blocks(-1, self.shape.block_bytes);
+        file.inode.add_blocks(-1, self.metadata.shape.block_bytes);
         Ok(())
     }
 }

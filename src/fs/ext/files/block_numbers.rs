@@ -1,6 +1,6 @@
 //! Changes of the older map of a file's blocks.
 
-use crate::fs::ext::Ext;
+use crate::fs::ext::files::map::Maps;
 use crate::fs::ext::files::node::File;
 use crate::fs::ext::format::block_map::{DIRECT, Way};
 use crate::fs::ext::format::bytes::{le32, put32};
@@ -33,10 +33,10 @@ impl Cut {
     }
 }
 
-impl Ext {
+impl Maps<'_> {
     /// Names a block of a file that has none.
     pub fn put_number(&self, handle: &Handle<'_>, file: &mut File, at: u64, block: u64) -> Result<(), VolumeError> {
-        let pointers = self.shape.block_bytes as u64 / 4;
+        let pointers = self.metadata.shape.block_bytes as u64 / 4;
         let way = Way::to(at, pointers).filter(|_| block <= u64::from(u32::MAX)).ok_or(VolumeError::TooLarge)?;
         let mut holder = None;
         for (level, place) in way.places().iter().enumerate() {
@@ -52,7 +52,7 @@ impl Ext {
             if next == 0 {
                 let goal = file.goal;
                 next = self.take_map_block(handle, file, goal)?;
-                handle.set(next, Content::Metadata, &vec![0; self.shape.block_bytes]);
+                handle.set(next, Content::Metadata, &vec![0; self.metadata.shape.block_bytes]);
                 self.set_number(handle, file, holder, *place, next)?;
             }
             holder = Some(next);
@@ -74,7 +74,7 @@ impl Ext {
             None => put32(file.inode.map_mut(), at, number as u32),
             Some(holder) => {
                 let read = |task: &crate::task::Task<'_>| self.pointer_block(task, file, holder).map(drop);
-                self.change_block(handle, holder, &read, |bytes| put32(bytes, at, number as u32))?;
+                handle.change_block(holder, &read, |bytes| put32(bytes, at, number as u32))?;
             }
         }
         Ok(())
@@ -89,7 +89,7 @@ impl Ext {
         blocks: Range<u64>,
         most: usize,
     ) -> Result<(Vec<Range<u64>>, bool), VolumeError> {
-        let pointers = self.shape.block_bytes as u64 / 4;
+        let pointers = self.metadata.shape.block_bytes as u64 / 4;
         let mut cut = Cut { blocks, most, freed: Vec::new(), is_more: false };
         let spans = [pointers, pointers.pow(2), pointers.pow(3)];
         for level in (1..=3).rev() {
@@ -120,7 +120,7 @@ impl Ext {
         first: u64,
         cut: &mut Cut,
     ) -> Result<bool, VolumeError> {
-        let pointers = self.shape.block_bytes as u64 / 4;
+        let pointers = self.metadata.shape.block_bytes as u64 / 4;
         let span = pointers.pow(level as u32 - 1);
         if cut.blocks.end <= first || cut.blocks.start >= first + span * pointers {
             return Ok(false);

@@ -36,7 +36,7 @@ impl Ext {
         };
         // Before anything changes.
         let promise = match plan.is_some() {
-            true => Some(self.promise(task, 2, false)?),
+            true => Some(self.allocation().promise(task, 2, false)?),
             false => None,
         };
         if let Some(size) = change.size {
@@ -53,13 +53,13 @@ impl Ext {
             // They wait for the next time that the inode is stored.
             return Ok(());
         }
-        self.within(task, MAP_BLOCKS, |handle| {
+        self.changes.within(task, MAP_BLOCKS, |handle| {
             handle.tracked(|tracker| match file.kind() {
                 _ if plan.is_some() => tracker.exclude(Reason::Attributes),
                 FileKind::Directory => tracker.exclude(Reason::Directory),
                 _ => {}
             });
-            self.changing(|| {
+            self.changes.changing(|| {
                 if let Some(plan) = plan {
                     self.store_attributes(handle, file, plan)?;
                 }

@@ -1,8 +1,8 @@
 //! Changes of a file's tree of extents. Every change is one of a leaf: its entries are replaced, neighbours joined, and what
 //! does not fit any more goes on into a new node.
 
-use crate::fs::ext::Ext;
 use crate::fs::ext::error::damaged;
+use crate::fs::ext::files::map::Maps;
 use crate::fs::ext::files::node::File;
 use crate::fs::ext::format::extents::{Child, DEEPEST, Extent, MOST_UNWRITTEN, MOST_WRITTEN, Node, most_entries, sum};
 use crate::fs::ext::journal::Handle;
@@ -19,7 +19,7 @@ struct Step {
     at: usize,
 }
 
-impl Ext {
+impl Maps<'_> {
     /// The way to the leaf in which block `at` of a file is, or would be.
     fn way_to_leaf(&self, task: &Task<'_>, file: &File, at: u32) -> Result<Vec<Step>, VolumeError> {
         let mut node = self.extent_root(file)?;
@@ -55,7 +55,7 @@ impl Ext {
         let overlaps = at > 0 && extents[at - 1].end() > u64::from(new.first)
             || extents.get(at).is_some_and(|next| u64::from(next.first) < new.end());
         if overlaps {
-            return Err(damaged(Ext::map_name(file.number), format!("{new:?} is there already")));
+            return Err(damaged(Maps::map_name(file.number), format!("{new:?} is there already")));
         }
         extents.insert(at, new);
         self.store_leaf(handle, file, way)
@@ -184,7 +184,7 @@ impl Ext {
         place: u64,
         mut node: Node,
     ) -> Result<Option<Child>, VolumeError> {
-        let most = most_entries(self.shape.block_bytes, true);
+        let most = most_entries(self.metadata.shape.block_bytes, true);
         let mut more = None;
         if node.len() > most {
             // A file that grows at its end leaves full nodes behind.
@@ -198,7 +198,7 @@ impl Ext {
     }
 
     fn write_node(&self, handle: &Handle<'_>, file: &File, place: u64, node: &Node) {
-        let mut bytes = vec![0; self.shape.block_bytes];
+        let mut bytes = vec![0; self.metadata.shape.block_bytes];
         node.write(&mut bytes, true);
         if let Some(seed) = self.seed_of(file) {
             sum(&mut bytes, seed);
@@ -228,15 +228,15 @@ impl Ext {
 
     /// Takes a block for the map of a file.
     pub fn take_map_block(&self, handle: &Handle<'_>, file: &mut File, goal: u64) -> Result<u64, VolumeError> {
-        let block = self.take_block(handle, goal)?;
-        file.inode.add_blocks(1, self.shape.block_bytes);
+        let block = self.allocation.take_block(handle, goal)?;
+        file.inode.add_blocks(1, self.metadata.shape.block_bytes);
         Ok(block)
     }
 
     /// Gives a block of a file's map back.
     pub fn free_map_block(&self, handle: &Handle<'_>, file: &mut File, block: u64) -> Result<(), VolumeError> {
-        file.inode.add_blocks(-1, self.shape.block_bytes);
-        self.free_blocks(handle, block..block + 1, true)
+        file.inode.add_blocks(-1, self.metadata.shape.block_bytes);
+        self.allocation.free_blocks(handle, block..block + 1, true)
     }
 }
 

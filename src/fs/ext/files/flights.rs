@@ -69,14 +69,15 @@ impl Ext {
         file: &File,
         range: Range<u64>,
     ) -> Result<Option<(Arc<Flight>, u64)>, VolumeError> {
-        let can_fly = self.media.is_written_behind() && !self.settings.logs_overwrites();
+        let can_fly = self.metadata.media.is_written_behind() && !self.settings.logs_overwrites();
         let Some((&first, _)) = file.pages.range(range.clone()).next().filter(|_| can_fly) else {
             return Ok(None);
         };
-        let run = self.run(task, file, first)?;
+        let run = self.maps().run(task, file, first)?;
         let Some(place) = run.stored() else { return Ok(None) };
-        let most = run.count.min((AT_ONCE / self.shape.block_bytes) as u64);
-        let end = range.end.min(first.saturating_add(most)).min(file.stored_size / self.shape.block_bytes as u64);
+        let most = run.count.min((AT_ONCE / self.metadata.shape.block_bytes) as u64);
+        let end =
+            range.end.min(first.saturating_add(most)).min(file.stored_size / self.metadata.shape.block_bytes as u64);
         if end <= first {
             return Ok(None);
         }
@@ -96,7 +97,7 @@ impl Ext {
             let is_unchanged = |page: &Page| page.bytes.is_same(sent);
             if file.pages.get(&at).is_some_and(is_unchanged) {
                 file.pages.remove(&at);
-                self.waiting.take_bytes(self.shape.block_bytes);
+                self.waiting.take_bytes(self.metadata.shape.block_bytes);
             }
         }
     }

@@ -20,7 +20,7 @@ impl Ext {
     pub fn free_file(&self, task: &Task<'_>, file: &mut File) -> Result<(), VolumeError> {
         let is_directory = file.kind() == FileKind::Directory;
         self.drop_pages(file, 0..u64::MAX);
-        self.windows.drop_of(file.number);
+        self.space.windows.drop_of(file.number);
         self.waiting.is_emptied_no_more(file.number);
         if file.inode.has_map() {
             self.cut_all(task, file, 0..u64::from(u32::MAX), true)?;
@@ -40,9 +40,9 @@ impl Ext {
             self.waits_no_more(file);
             self.nodes.remove(file.number);
             handle.tracked(|tracker| tracker.frees(file.number));
-            self.free_inode(handle, file.number, is_directory)
+            self.allocation().free_inode(handle, file.number, is_directory)
         };
-        self.within(task, MAP_BLOCKS, |handle| self.changing(|| free(handle)))?;
+        self.changes.within(task, MAP_BLOCKS, |handle| self.changes.changing(|| free(handle)))?;
         file.is_freed = true;
         Ok(())
     }

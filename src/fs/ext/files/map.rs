@@ -1,6 +1,6 @@
 //! Where a block of a file lies: by its tree of extents, or by its map of block numbers.
 
-use crate::fs::ext::Ext;
+use crate::fs::ext::allocation::Allocation;
 use crate::fs::ext::blocks::Bytes;
 use crate::fs::ext::error::damaged;
 use crate::fs::ext::files::node::File;
@@ -8,8 +8,10 @@ use crate::fs::ext::format::block_map::Way;
 use crate::fs::ext::format::bytes::le32;
 use crate::fs::ext::format::extents::{Node, is_sound};
 use crate::fs::ext::format::inode::flag;
+use crate::fs::ext::metadata::Metadata;
 use crate::fs::volume::VolumeError;
 use crate::task::Task;
+use std::sync::atomic::AtomicBool;
 
 /// A stretch of a file that lies in one run, or nowhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +34,21 @@ impl Run {
 /// Blocks that a hole may have at the most: none is longer than a file.
 const HOLE: u64 = u32::MAX as u64 + 1;
 
-impl Ext {
+/// The maps of files: read and changed.
+#[derive(Clone, Copy)]
+pub struct Maps<'e> {
+    pub metadata: &'e Metadata,
+    pub allocation: Allocation<'e>,
+    /// Bytes of files may be in the journal.
+    pub has_logged_data: &'e AtomicBool,
+}
+
+impl Maps<'_> {
+    /// The seed of the checksums of a file's blocks, if the volume has any.
+    pub fn seed_of(&self, file: &File) -> Option<u32> {
+        self.metadata.shape.checksums.inode_seed(file.number, file.inode.generation())
+    }
+
     /// The name of a file's map in errors.
     pub fn map_name(number: u32) -> String {
         format!("the map of inode {number}")
@@ -49,21 +65,21 @@ impl Ext {
 
     /// Reads a node of a file's extents.
     pub fn extent_block(&self, task: &Task<'_>, file: &File, block: u64, depth: u16) -> Result<Node, VolumeError> {
-        let seed = self.shape.checksums.inode_seed(file.number, file.inode.generation());
-        let what = || format!("block {block}, a node of {}", Ext::map_name(file.number));
+        let seed = self.metadata.shape.checksums.inode_seed(file.number, file.inode.generation());
+        let what = || format!("block {block}, a node of {}", Maps::map_name(file.number));
         self.check_places(file, block, 1)?;
-        let bytes = self.block(task, block, &what, &|bytes| match seed {
+        let bytes = self.metadata.block(task, block, &what, &|bytes| match seed {
             Some(seed) if !is_sound(bytes, seed) => Err("its checksum is wrong".to_string()),
             _ => Ok(()),
         })?;
-        Node::read(&bytes, Some(depth), |first, count| self.shape.holds(first, count))
+        Node::read(&bytes, Some(depth), |first, count| self.metadata.shape.holds(first, count))
             .map_err(|why| damaged(what(), why))
     }
 
     /// The root of a file's extents.
     pub fn extent_root(&self, file: &File) -> Result<Node, VolumeError> {
-        Node::read(file.inode.map(), None, |first, count| self.shape.holds(first, count))
-            .map_err(|why| damaged(Ext::map_name(file.number), why))
+        Node::read(file.inode.map(), None, |first, count| self.metadata.shape.holds(first, count))
+            .map_err(|why| damaged(Maps::map_name(file.number), why))
     }
 
     fn run_of_extents(&self, task: &Task<'_>, file: &File, at: u64) -> Result<Run, VolumeError> {
@@ -97,34 +113,34 @@ impl Ext {
 
     /// Reads a block of numbers of a file's map.
     pub fn pointer_block(&self, task: &Task<'_>, file: &File, block: u64) -> Result<Bytes, VolumeError> {
-        let what = || format!("block {block}, a part of {}", Ext::map_name(file.number));
-        self.block(task, block, &what, &|_| Ok(()))
+        let what = || format!("block {block}, a part of {}", Maps::map_name(file.number));
+        self.metadata.block(task, block, &what, &|_| Ok(()))
     }
 
     /// A number of a map, which names a block of a file or 0.
     pub fn pointer(&self, file: &File, numbers: &[u8], place: u32) -> Result<u64, VolumeError> {
         match u64::from(le32(numbers, 4 * place as usize)) {
             0 => Ok(0),
-            block if self.shape.holds(block, 1) => self.check_places(file, block, 1).map(|()| block),
+            block if self.metadata.shape.holds(block, 1) => self.check_places(file, block, 1).map(|()| block),
             block => {
-                let why = format!("it names block {block} of a volume of {}", self.shape.blocks);
-                Err(damaged(Ext::map_name(file.number), why))
+                let why = format!("it names block {block} of a volume of {}", self.metadata.shape.blocks);
+                Err(damaged(Maps::map_name(file.number), why))
             }
         }
     }
 
     /// Refuses blocks that are the volume's own in the map of a file.
     fn check_places(&self, file: &File, first: u64, count: u64) -> Result<(), VolumeError> {
-        if self.can_be_a_files(first, count) || file.number == self.shape.journal_inode {
+        if self.metadata.can_be_a_files(first, count) || file.number == self.metadata.shape.journal_inode {
             return Ok(());
         }
         let last = first + count - 1;
         let why = format!("it names blocks {first} to {last}, and some of them are the volume's own");
-        Err(damaged(Ext::map_name(file.number), why))
+        Err(damaged(Maps::map_name(file.number), why))
     }
 
     fn run_of_map(&self, task: &Task<'_>, file: &File, at: u64) -> Result<Run, VolumeError> {
-        let pointers = self.shape.block_bytes as u64 / 4;
+        let pointers = self.metadata.shape.block_bytes as u64 / 4;
         let Some(way) = Way::to(at, pointers) else {
             return Ok(Run { place: None, count: HOLE, is_written: false });
         };
@@ -151,7 +167,11 @@ impl Ext {
         let end = if levels == 0 { 12 } else { numbers.len() as u32 / 4 };
         let follows = |count: u32| {
             let next = u64::from(le32(numbers, 4 * (place + count) as usize));
-            if block == 0 { next == 0 } else { next == block + u64::from(count) && self.can_be_a_files(next, 1) }
+            if block == 0 {
+                next == 0
+            } else {
+                next == block + u64::from(count) && self.metadata.can_be_a_files(next, 1)
+            }
         };
         let count = (1..end - place).take_while(|count| follows(*count)).count() as u64 + 1;
         Run { place: (block != 0).then_some(block), count, is_written: block != 0 }

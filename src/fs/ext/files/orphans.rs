@@ -95,10 +95,10 @@ impl Ext {
 
     /// Changes the next orphan in an inode that somebody else may have: in the table alone.
     fn set_next_orphan(&self, handle: &Handle<'_>, number: u32, next: u32) -> Result<(), VolumeError> {
-        let (place, at) = self.place_of_inode(handle.task, number)?;
-        let read = |task: &Task<'_>| self.table_block(task, place).map(drop);
-        let (bytes, checksums) = (self.shape.inode_bytes, self.shape.checksums);
-        self.change_block(handle, place, &read, |block| {
+        let (place, at) = self.metadata.place_of_inode(handle.task, number)?;
+        let read = |task: &Task<'_>| self.metadata.table_block(task, place).map(drop);
+        let (bytes, checksums) = (self.metadata.shape.inode_bytes, self.metadata.shape.checksums);
+        handle.change_block(place, &read, |block| {
             let mut inode = Inode::new(&block[at..at + bytes]);
             inode.set_deleted(next);
             inode.sum(number, checksums);
@@ -114,10 +114,10 @@ impl Ext {
             head.superblock.name_memory(self.named_memory());
         }
         head.superblock.sum();
-        let place = self.shape.superblock_block(0);
-        let at = PLACE as usize % self.shape.block_bytes;
-        let read = |task: &Task<'_>| self.superblock_block(task).map(drop);
-        self.change_block(handle, place, &read, |block| {
+        let place = self.metadata.shape.superblock_block(0);
+        let at = PLACE as usize % self.metadata.shape.block_bytes;
+        let read = |task: &Task<'_>| self.metadata.superblock_block(task).map(drop);
+        handle.change_block(place, &read, |block| {
             block[at..at + LENGTH].copy_from_slice(head.superblock.bytes());
         })
     }

@@ -1,9 +1,9 @@
 //! Places for a file's blocks, in a map of either kind.
 
 use super::extent_tree::in_extents;
-use crate::fs::ext::Ext;
 use crate::fs::ext::allocation::blocks::Goal;
 use crate::fs::ext::allocation::windows::window_blocks;
+use crate::fs::ext::files::map::Maps;
 use crate::fs::ext::files::node::File;
 use crate::fs::ext::format::inode::flag;
 use crate::fs::ext::journal::Handle;
@@ -21,7 +21,7 @@ pub const CUT_BLOCKS: usize = 4 * CUT_AT_ONCE + MAP_BLOCKS;
 /// Blocks of an older map that get a place in one handle: each may need a block of numbers.
 pub const NUMBERS_AT_ONCE: u64 = 256;
 
-impl Ext {
+impl Maps<'_> {
     /// A place near which block `at` of a file should lie: behind the block before it, or in the file's group.
     pub fn goal(&self, task: &Task<'_>, file: &File, at: u64) -> Result<Goal, VolumeError> {
         let room = if at > 0 { self.window_of(file) as u32 } else { 0 };
@@ -34,16 +34,16 @@ impl Ext {
         if file.goal != 0 {
             return Ok(near(file.goal));
         }
-        let (group, _) = self.shape.place_of_inode(file.number);
-        Ok(near(self.shape.group_start(group) + self.shape.blocks_before(group).max(1)))
+        let (group, _) = self.metadata.shape.place_of_inode(file.number);
+        Ok(near(self.metadata.shape.group_start(group) + self.metadata.shape.blocks_before(group).max(1)))
     }
 
     /// Blocks of the window of a file: only a regular file has one.
     fn window_of(&self, file: &File) -> u64 {
         match file.kind() {
             FileKind::Regular => {
-                let free = self.free.blocks.load(Ordering::Relaxed);
-                window_blocks(file.inode.size(), self.shape.block_bytes, free)
+                let free = self.allocation.space.free.blocks.load(Ordering::Relaxed);
+                window_blocks(file.inode.size(), self.metadata.shape.block_bytes, free)
             }
             _ => 0,
         }
@@ -61,9 +61,9 @@ impl Ext {
         file.goal = run.end;
         // A file that is written once and never again has no window.
         if first > 0 {
-            self.windows.set(file.number, run.end, self.window_of(file));
+            self.allocation.space.windows.set(file.number, run.end, self.window_of(file));
         }
-        file.inode.add_blocks((run.end - run.start) as i64, self.shape.block_bytes);
+        file.inode.add_blocks((run.end - run.start) as i64, self.metadata.shape.block_bytes);
         if file.inode.has(flag::EXTENTS) {
             for extent in in_extents(first, run, is_written) {
                 self.add_extent(handle, file, extent)?;
@@ -86,10 +86,10 @@ impl Ext {
             true => self.cut_extents(handle, file, blocks, CUT_AT_ONCE)?,
             false => self.cut_numbers(handle, file, blocks, CUT_AT_ONCE)?,
         };
-        let is_logged = file.kind() != FileKind::Regular || self.has_logged_data();
+        let is_logged = file.kind() != FileKind::Regular || self.has_logged_data.load(Ordering::Relaxed);
         for run in freed {
-            file.inode.add_blocks(-((run.end - run.start) as i64), self.shape.block_bytes);
-            self.free_blocks(handle, run, is_logged)?;
+            file.inode.add_blocks(-((run.end - run.start) as i64), self.metadata.shape.block_bytes);
+            self.allocation.free_blocks(handle, run, is_logged)?;
         }
         Ok(is_more)
     }

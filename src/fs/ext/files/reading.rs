@@ -16,18 +16,18 @@ impl Ext {
         if bytes.is_empty() {
             return Ok(0);
         }
-        let block = self.shape.block_bytes;
+        let block = self.metadata.shape.block_bytes;
         let (first, end) = (offset / block as u64, (offset + length as u64).div_ceil(block as u64));
         let head = (offset % block as u64) as usize;
         let most = if self.pages.is_some() { self.settings.readahead_bytes / block as u64 } else { 0 };
         let behind = file.inode.size().div_ceil(block as u64) - end;
         let ahead = file.reads.ahead(first..end, most).min(behind);
-        if head == 0 && length.is_multiple_of(block) && !self.media.holds_stamps() {
+        if head == 0 && length.is_multiple_of(block) && !self.metadata.media.holds_stamps() {
             self.read_ahead(task, file, first, bytes, ahead)?;
         } else {
-            let mut whole = vec![0; (end - first) as usize * self.media.width()];
+            let mut whole = vec![0; (end - first) as usize * self.metadata.media.width()];
             self.read_ahead(task, file, first, &mut whole, ahead)?;
-            match self.media.holds_stamps() {
+            match self.metadata.media.holds_stamps() {
                 true => self.show_stamps(&whole, head, bytes),
                 false => bytes.copy_from_slice(&whole[head..head + length]),
             }
@@ -38,8 +38,8 @@ impl Ext {
     /// The bytes of blocks that are known by their stamps, from byte `head` of the first one on.
     fn show_stamps(&self, stamps: &[u8], head: usize, bytes: &mut [u8]) {
         bytes.fill(0);
-        for (number, stamp) in stamps.chunks_exact(self.media.width()).enumerate() {
-            let Some(at) = (number * self.shape.block_bytes).checked_sub(head) else { continue };
+        for (number, stamp) in stamps.chunks_exact(self.metadata.media.width()).enumerate() {
+            let Some(at) = (number * self.metadata.shape.block_bytes).checked_sub(head) else { continue };
             let count = stamp.len().min(bytes.len() - at);
             bytes[at..at + count].copy_from_slice(&stamp[..count]);
         }
@@ -59,7 +59,7 @@ impl Ext {
         buffer: &mut [u8],
         ahead: u64,
     ) -> Result<(), VolumeError> {
-        let width = self.media.width();
+        let width = self.metadata.media.width();
         let end = first + (buffer.len() / width) as u64;
         let (mut at, mut rest) = (first, buffer);
         while at < end {
@@ -71,7 +71,7 @@ impl Ext {
                 }
                 waiting => {
                     let most = waiting.map_or(end, |(place, _)| *place) - at;
-                    let run = self.run(task, file, at)?;
+                    let run = self.maps().run(task, file, at)?;
                     let count = run.count.min(most);
                     let part = &mut rest[..count as usize * width];
                     match run.stored() {
@@ -90,7 +90,7 @@ impl Ext {
     /// Reads blocks of a file that lie one behind the other: from the journal's blocks and the page cache, and otherwise
     /// from the device, there `ahead` blocks further if the last of them is read there.
     fn read_stored(&self, task: &Task<'_>, place: u64, buffer: &mut [u8], ahead: u64) -> Result<(), VolumeError> {
-        let width = self.media.width();
+        let width = self.metadata.media.width();
         let count = (buffer.len() / width) as u64;
         let mut at = 0;
         while at < count {
@@ -110,22 +110,22 @@ impl Ext {
 
     /// A block of a file that is newer in memory than on the device, or the same.
     fn in_memory(&self, block: u64) -> Option<Bytes> {
-        let logged = self.has_logged_data().then(|| self.blocks.get(block).ok()).flatten();
+        let logged = self.has_logged_data().then(|| self.metadata.blocks.get(block).ok()).flatten();
         logged.or_else(|| self.pages.as_ref().and_then(|pages| pages.get(block).ok()))
     }
 
     /// Reads blocks of a file from the device into the page cache.
     fn read_missing(&self, task: &Task<'_>, place: u64, buffer: &mut [u8], ahead: u64) -> Result<(), VolumeError> {
-        let width = self.media.width();
+        let width = self.metadata.media.width();
         let ahead = (0..ahead).take_while(|at| self.in_memory(place + (buffer.len() / width) as u64 + at).is_none());
         let mut whole = vec![0; ahead.count() * width];
         if whole.is_empty() {
-            self.media.read(task, place, buffer)?;
+            self.metadata.media.read(task, place, buffer)?;
             self.cache_pages(place, buffer);
             return Ok(());
         }
         whole.resize(whole.len() + buffer.len(), 0);
-        self.media.read(task, place, &mut whole)?;
+        self.metadata.media.read(task, place, &mut whole)?;
         self.cache_pages(place, &whole);
         buffer.copy_from_slice(&whole[..buffer.len()]);
         Ok(())
@@ -135,7 +135,7 @@ impl Ext {
     pub fn cache_pages(&self, place: u64, bytes: &[u8]) {
         if let Some(pages) = &self.pages {
             (place..)
-                .zip(bytes.chunks_exact(self.media.width()))
+                .zip(bytes.chunks_exact(self.metadata.media.width()))
                 .for_each(|(block, bytes)| pages.put(block, bytes.into()));
         }
     }
@@ -156,16 +156,16 @@ impl Ext {
             ));
         }
         // A target is metadata: it goes through the journal, and lies in one block.
-        let run = self.run(task, file, 0)?;
+        let run = self.maps().run(task, file, 0)?;
         let what = || format!("the target of the symbolic link with inode {}", file.number);
         let place = run.stored().ok_or_else(|| damaged(what(), "it has no block"))?;
-        let block = self.block(task, place, &what, &|_| Ok(()))?;
+        let block = self.metadata.block(task, place, &what, &|_| Ok(()))?;
         block.get(..length).map(<[u8]>::to_vec).ok_or_else(|| damaged(what(), format!("it has {length} bytes")))
     }
 
     /// The next byte from `offset` on that is stored, or that is not.
     pub fn seek_file(&self, task: &Task<'_>, file: &File, offset: u64, what: Seek) -> Result<Option<u64>, VolumeError> {
-        let (size, block) = (file.inode.size(), self.shape.block_bytes as u64);
+        let (size, block) = (file.inode.size(), self.metadata.shape.block_bytes as u64);
         if offset >= size {
             return Ok(None);
         }
@@ -176,7 +176,7 @@ impl Ext {
             let (is_stored, next) = if waiting == Some(at) {
                 (true, at + 1)
             } else {
-                let run = self.run(task, file, at)?;
+                let run = self.maps().run(task, file, at)?;
                 (run.stored().is_some(), (at + run.count).min(waiting.unwrap_or(u64::MAX)))
             };
             if is_stored == (what == Seek::Data) {

@@ -20,10 +20,10 @@ const FOR_A_HOLE: u64 = 8;
 impl Ext {
     /// Sets the size of a file: it is cut off, or lengthened by zeros.
     pub fn resize(&self, task: &Task<'_>, file: &mut File, size: u64) -> Result<(), VolumeError> {
-        if size > self.shape.longest_file(file.inode.has(flag::EXTENTS)) {
+        if size > self.metadata.shape.longest_file(file.inode.has(flag::EXTENTS)) {
             return Err(VolumeError::TooLarge);
         }
-        let block = self.shape.block_bytes as u64;
+        let block = self.metadata.shape.block_bytes as u64;
         if size > file.inode.size() {
             self.clear_tail(task, file)?;
             file.inode.set_size(size);
@@ -46,9 +46,9 @@ impl Ext {
         let gone: Vec<u64> = file.pages.range(blocks).map(|(at, _)| *at).collect();
         for at in gone {
             let page = file.pages.remove(&at).expect("it is there");
-            self.waiting.take_bytes(self.shape.block_bytes);
+            self.waiting.take_bytes(self.metadata.shape.block_bytes);
             if page.is_promised {
-                self.free.take_back(1);
+                self.space.free.take_back(1);
             }
         }
     }
@@ -66,9 +66,9 @@ impl Ext {
         let was_orphan = file.is_orphan;
         let (mut is_more, mut is_in_parts) = (true, false);
         while is_more {
-            self.within(task, CUT_BLOCKS, |handle| {
-                self.changing(|| {
-                    is_more = self.cut_some(handle, file, blocks.clone())?;
+            self.changes.within(task, CUT_BLOCKS, |handle| {
+                self.changes.changing(|| {
+                    is_more = self.maps().cut_some(handle, file, blocks.clone())?;
                     if is_cut_off && is_more && !file.is_orphan {
                         self.add_orphan(handle, file)?;
                         is_in_parts = true;
@@ -99,7 +99,7 @@ impl Ext {
         if length == 0 {
             return Err(VolumeError::Invalid("a range has a byte at least"));
         }
-        let longest = self.shape.longest_file(file.inode.has(flag::EXTENTS));
+        let longest = self.metadata.shape.longest_file(file.inode.has(flag::EXTENTS));
         let (end, keep_size) = match how {
             Allocation::Reserve { keep_size } | Allocation::Zero { keep_size } => {
                 let end = offset.checked_add(length).filter(|end| *end <= longest).ok_or(VolumeError::TooLarge)?;
@@ -110,10 +110,10 @@ impl Ext {
         if how != Allocation::Punch && !file.inode.has(flag::EXTENTS) {
             return Err(VolumeError::Unsupported("a file with a block map has no reserved blocks"));
         }
-        let block = self.shape.block_bytes as u64;
+        let block = self.metadata.shape.block_bytes as u64;
         let blocks = offset / block..end.div_ceil(block);
         if how == Allocation::Punch {
-            let promise = self.promise(task, FOR_A_HOLE, false)?;
+            let promise = self.allocation().promise(task, FOR_A_HOLE, false)?;
             if offset < end {
                 self.punch(task, file, offset..end)?;
             }
@@ -124,8 +124,8 @@ impl Ext {
         let missing = self.missing(task, file, blocks.clone())?;
         // Each block may become an extent of its own, and each part of a long one that becomes unwritten.
         let extents = missing + (blocks.end - blocks.start) / u64::from(MOST_UNWRITTEN);
-        let for_map = FOR_A_HOLE + extents.div_ceil(most_entries(self.shape.block_bytes, true) as u64 / 2);
-        let promise = self.promise(task, missing + for_map, true)?;
+        let for_map = FOR_A_HOLE + extents.div_ceil(most_entries(self.metadata.shape.block_bytes, true) as u64 / 2);
+        let promise = self.allocation().promise(task, missing + for_map, true)?;
         let whole = offset.div_ceil(block)..end / block;
         let zeroed = match how {
             Allocation::Zero { .. } if whole.start > whole.end => {
@@ -152,7 +152,7 @@ impl Ext {
 
     /// Makes bytes zero, and gives their whole blocks back.
     fn punch(&self, task: &Task<'_>, file: &mut File, bytes: Range<u64>) -> Result<(), VolumeError> {
-        let block = self.shape.block_bytes as u64;
+        let block = self.metadata.shape.block_bytes as u64;
         let whole = bytes.start.div_ceil(block)..bytes.end / block;
         if whole.start > whole.end {
             return self.clear_bytes(task, file, bytes);
@@ -189,14 +189,14 @@ impl Ext {
     ) -> Result<(), VolumeError> {
         let mut at = blocks.start;
         while at < blocks.end {
-            let run = self.run(task, file, at)?;
+            let run = self.maps().run(task, file, at)?;
             let count = run.count.min(blocks.end - at);
             let part = at.max(zeroed.start)..(at + count).min(zeroed.end);
             if run.is_written && run.place.is_some() && part.start < part.end {
                 let part = part.start..part.end.min(part.start + u64::from(MOST_UNWRITTEN));
-                self.within(task, MAP_BLOCKS, |handle| {
-                    self.changing(|| {
-                        self.mark_unwritten(handle, file, part.clone())?;
+                self.changes.within(task, MAP_BLOCKS, |handle| {
+                    self.changes.changing(|| {
+                        self.maps().mark_unwritten(handle, file, part.clone())?;
                         self.store_inode(handle, file, true)
                     })?;
                     handle.tracked(|tracker| tracker.range(file.number, part.clone()));
@@ -210,15 +210,15 @@ impl Ext {
                 continue;
             }
             // Of a hole whose bytes wait, places are promised already.
-            let goal = self.goal(task, file, at)?;
+            let goal = self.maps().goal(task, file, at)?;
             let first = at;
-            self.within(task, 2 * MAP_BLOCKS, |handle| {
-                self.changing(|| {
-                    let taken = self.take_blocks(handle, goal, count.min(MOST_UNWRITTEN.into()) as u32)?;
+            self.changes.within(task, 2 * MAP_BLOCKS, |handle| {
+                self.changes.changing(|| {
+                    let taken = self.allocation().take_blocks(handle, goal, count.min(MOST_UNWRITTEN.into()) as u32)?;
                     let end = at + (taken.end - taken.start);
                     let promised = file.pages.range(at..end).filter(|(_, page)| page.is_promised).count() as u64;
                     promise.was_used(end - at - promised);
-                    self.put_run(handle, file, at, taken, false)?;
+                    self.maps().put_run(handle, file, at, taken, false)?;
                     at = end;
                     self.store_inode(handle, file, true)
                 })?;

@@ -180,12 +180,10 @@ impl Ext {
 
     /// Puts an inode's bytes into the table, with their checksum.
     pub fn put_inode(&self, handle: &Handle<'_>, number: u32, mut image: Inode) -> Result<(), VolumeError> {
-        image.sum(number, self.shape.checksums);
-        let (place, at) = self.place_of_inode(handle.task, number)?;
-        let read = |task: &Task<'_>| self.table_block(task, place).map(drop);
-        self.change_block(handle, place, &read, |bytes| {
-            bytes[at..at + image.bytes().len()].copy_from_slice(image.bytes())
-        })
+        image.sum(number, self.metadata.shape.checksums);
+        let (place, at) = self.metadata.place_of_inode(handle.task, number)?;
+        let read = |task: &Task<'_>| self.metadata.table_block(task, place).map(drop);
+        handle.change_block(place, &read, |bytes| bytes[at..at + image.bytes().len()].copy_from_slice(image.bytes()))
     }
 }
 

@@ -46,8 +46,8 @@ impl Ext {
         range: Range<u64>,
     ) -> Result<u64, VolumeError> {
         assert!(file.flight.is_none(), "an older page in flight could be written after a newer one");
-        let at_once = if self.media.is_written_behind() { BEHIND_AT_ONCE } else { AT_ONCE };
-        let mut left = (at_once / self.shape.block_bytes) as u64;
+        let at_once = if self.metadata.media.is_written_behind() { BEHIND_AT_ONCE } else { AT_ONCE };
+        let mut left = (at_once / self.metadata.shape.block_bytes) as u64;
         let (mut at, mut grown) = (range.start, file.stored_size);
         while left > 0 {
             let Some((first, _)) = file.pages.range(at..range.end.max(at)).next() else {
@@ -84,8 +84,8 @@ impl Ext {
         let is_needed = file.stored_size != stored_size;
         if file.is_unstored || is_needed {
             file.stored_size = stored_size;
-            self.within(task, MAP_BLOCKS, |handle| {
-                self.changing(|| self.store_inode(handle, file, is_needed))?;
+            self.changes.within(task, MAP_BLOCKS, |handle| {
+                self.changes.changing(|| self.store_inode(handle, file, is_needed))?;
                 handle.tracked(|tracker| {
                     if file.kind() == FileKind::Directory {
                         tracker.exclude(Reason::Directory);
@@ -99,11 +99,11 @@ impl Ext {
 
     /// Writes a run of pages that wait, or the first of them. Answers which.
     fn write_pages(&self, task: &Task<'_>, file: &mut File, blocks: Range<u64>) -> Result<Range<u64>, VolumeError> {
-        let run = self.run(task, file, blocks.start)?;
+        let run = self.maps().run(task, file, blocks.start)?;
         let is_new = run.stored().is_none();
         let is_logged = if is_new { self.settings.logs_new_blocks() } else { self.settings.logs_overwrites() };
         let most = match is_new {
-            _ if is_logged => logged_at_once(self.journal()?) as u64,
+            _ if is_logged => logged_at_once(self.changes.journal()?) as u64,
             true => self.placed_at_once(file),
             false => u64::MAX,
         };
@@ -125,9 +125,9 @@ impl Ext {
         };
         for at in blocks.clone() {
             let page = file.pages.remove(&at).expect("it was written");
-            self.waiting.take_bytes(self.shape.block_bytes);
+            self.waiting.take_bytes(self.metadata.shape.block_bytes);
             if page.is_promised {
-                self.free.take_back(1);
+                self.space.free.take_back(1);
             }
         }
         Ok(blocks)
@@ -147,7 +147,7 @@ impl Ext {
         pages: impl Iterator<Item = &'p Bytes> + Clone,
     ) -> Result<(), VolumeError> {
         let label = Label::host(Content::Data);
-        let written = self.media.write_pages(task, place, count, pages.clone().map(|page| &page[..]), label);
+        let written = self.metadata.media.write_pages(task, place, count, pages.clone().map(|page| &page[..]), label);
         match (&written, &self.pages) {
             (Ok(()), Some(cache)) => {
                 (place..).zip(pages).for_each(|(block, page)| cache.put(block, Bytes::clone(page)))
@@ -162,7 +162,7 @@ impl Ext {
 
     /// The bytes of the file that are stored when these blocks are.
     fn stored_to(&self, file: &File, blocks: &Range<u64>) -> u64 {
-        file.stored_size.max(file.inode.size().min(blocks.end * self.shape.block_bytes as u64))
+        file.stored_size.max(file.inode.size().min(blocks.end * self.metadata.shape.block_bytes as u64))
     }
 
     /// Writes pages whose blocks are reserved.
@@ -177,9 +177,9 @@ impl Ext {
         if is_ordered {
             self.send_run(task, file, &blocks, place)?;
         }
-        self.within(task, MAP_BLOCKS, |handle| {
-            self.changing(|| {
-                self.mark_written(handle, file, blocks.clone())?;
+        self.changes.within(task, MAP_BLOCKS, |handle| {
+            self.changes.changing(|| {
+                self.maps().mark_written(handle, file, blocks.clone())?;
                 file.stored_size = self.stored_to(file, &blocks);
                 self.store_inode(handle, file, true)
             })?;
@@ -194,18 +194,18 @@ impl Ext {
 
     /// Writes pages that have no blocks yet: as many as lie in one run.
     fn write_new(&self, task: &Task<'_>, file: &mut File, blocks: Range<u64>) -> Result<Range<u64>, VolumeError> {
-        let goal = self.goal(task, file, blocks.start)?;
+        let goal = self.maps().goal(task, file, blocks.start)?;
         let is_ordered = self.settings.data != DataMode::Writeback;
-        let kept = self.keep_blocks(task, goal, (blocks.end - blocks.start) as u32)?;
+        let kept = self.allocation().keep_blocks(task, goal, (blocks.end - blocks.start) as u32)?;
         let run = kept.run();
         let blocks = blocks.start..blocks.start + (run.end - run.start);
         if is_ordered {
             self.send_run(task, file, &blocks, run.start)?;
         }
-        self.within(task, 2 * MAP_BLOCKS + super::placing::NUMBERS_AT_ONCE as usize / 8, |handle| {
-            self.changing(|| {
+        self.changes.within(task, 2 * MAP_BLOCKS + super::placing::NUMBERS_AT_ONCE as usize / 8, |handle| {
+            self.changes.changing(|| {
                 kept.take(handle)?;
-                self.put_run(handle, file, blocks.start, run.clone(), true)?;
+                self.maps().put_run(handle, file, blocks.start, run.clone(), true)?;
                 file.stored_size = self.stored_to(file, &blocks);
                 self.store_inode(handle, file, true)
             })?;

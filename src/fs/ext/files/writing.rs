@@ -43,7 +43,7 @@ pub fn logged_at_once(journal: &dyn Journal) -> usize {
 impl Ext {
     /// Writes all of `bytes` from `offset` on. The file grows where it must; its times are the caller's.
     pub fn write_file(&self, task: &Task<'_>, file: &mut File, offset: u64, bytes: &[u8]) -> Result<(), VolumeError> {
-        let longest = self.shape.longest_file(file.inode.has(flag::EXTENTS));
+        let longest = self.metadata.shape.longest_file(file.inode.has(flag::EXTENTS));
         let end = offset.checked_add(bytes.len() as u64).filter(|end| *end <= longest).ok_or(VolumeError::TooLarge)?;
         if offset > file.inode.size() {
             self.clear_tail(task, file)?;
@@ -64,7 +64,7 @@ impl Ext {
         let mut missing = 0;
         let mut at = blocks.start;
         while at < blocks.end {
-            let run = self.run(task, file, at)?;
+            let run = self.maps().run(task, file, at)?;
             let end = (at + run.count).min(blocks.end);
             if run.place.is_none() {
                 let promised = file.pages.range(at..end).filter(|(_, page)| page.is_promised).count();
@@ -76,10 +76,10 @@ impl Ext {
     }
 
     fn write_waiting(&self, task: &Task<'_>, file: &mut File, offset: u64, bytes: &[u8]) -> Result<(), VolumeError> {
-        let block = self.shape.block_bytes;
+        let block = self.metadata.shape.block_bytes;
         let blocks = offset / block as u64..(offset + bytes.len() as u64).div_ceil(block as u64);
         let missing = self.missing(task, file, blocks)?;
-        let promise = self.promise(task, missing, true)?;
+        let promise = self.allocation().promise(task, missing, true)?;
         // A read before any change may fail.
         let mut loaded = Vec::new();
         for part in parts(offset, bytes.len(), block).filter(|part| part.within.len() < block) {
@@ -100,7 +100,7 @@ impl Ext {
                 continue;
             }
             if part.at >= run_end {
-                run = self.run(task, file, part.at)?;
+                run = self.maps().run(task, file, part.at)?;
                 run_end = part.at + run.count;
             }
             left -= u64::from(run.place.is_none());
@@ -113,25 +113,25 @@ impl Ext {
 
     /// Adds a page; true if a place is promised to it.
     fn add_page(&self, task: &Task<'_>, file: &mut File, at: u64, bytes: Bytes) -> Result<bool, VolumeError> {
-        let is_promised = self.run(task, file, at)?.place.is_none();
+        let is_promised = self.maps().run(task, file, at)?.place.is_none();
         self.insert_page(file, at, bytes, is_promised);
         Ok(is_promised)
     }
 
     fn insert_page(&self, file: &mut File, at: u64, bytes: Bytes, is_promised: bool) {
-        self.waiting.add_bytes(self.shape.block_bytes);
+        self.waiting.add_bytes(self.metadata.shape.block_bytes);
         file.pages.insert(at, Page { bytes, is_promised });
     }
 
     /// The page of a block that is written whole: its bytes, or those that stand for it.
     fn whole_page<'b>(&self, bytes: &'b [u8]) -> &'b [u8] {
-        debug_assert!(bytes.len() >= self.media.width(), "the block is written whole");
-        &bytes[..self.media.width()]
+        debug_assert!(bytes.len() >= self.metadata.media.width(), "the block is written whole");
+        &bytes[..self.metadata.media.width()]
     }
 
     /// Puts bytes into a block; of stamps, the first ones stand for it.
     fn fill(&self, block: &mut [u8], within: &Range<usize>, bytes: &[u8]) {
-        match self.media.holds_stamps() {
+        match self.metadata.media.holds_stamps() {
             true => block.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from),
             false => block[within.clone()].copy_from_slice(bytes),
         }
@@ -139,11 +139,11 @@ impl Ext {
 
     /// The bytes of a block of a file; bytes behind its end are zero.
     fn loaded(&self, task: &Task<'_>, file: &File, at: u64) -> Result<Vec<u8>, VolumeError> {
-        let mut bytes = vec![0; self.media.width()];
+        let mut bytes = vec![0; self.metadata.media.width()];
         self.read_blocks(task, file, at, &mut bytes)?;
-        let first = at * self.shape.block_bytes as u64;
+        let first = at * self.metadata.shape.block_bytes as u64;
         let kept = file.inode.size().saturating_sub(first);
-        if !self.media.holds_stamps() && kept < bytes.len() as u64 {
+        if !self.metadata.media.holds_stamps() && kept < bytes.len() as u64 {
             bytes[kept as usize..].fill(0);
         }
         Ok(bytes)
@@ -151,14 +151,15 @@ impl Ext {
 
     /// Writes into the running transaction.
     fn write_logged(&self, task: &Task<'_>, file: &mut File, offset: u64, bytes: &[u8]) -> Result<(), VolumeError> {
-        let block = self.shape.block_bytes;
-        let at_once = logged_at_once(self.journal()?);
+        let block = self.metadata.shape.block_bytes;
+        let at_once = logged_at_once(self.changes.journal()?);
         let all: Vec<Part> = parts(offset, bytes.len(), block).collect();
         let missing = match (all.first(), all.last()) {
             (Some(first), Some(last)) => self.missing(task, file, first.at..last.at + 1)?,
             _ => 0,
         };
-        let promise = self.promise(task, missing + u64::from(missing > 0) * MAP_BLOCKS as u64 / 4, true)?;
+        let promise =
+            self.allocation().promise(task, missing + u64::from(missing > 0) * MAP_BLOCKS as u64 / 4, true)?;
         for some in all.chunks(at_once) {
             let mut filled = Vec::with_capacity(some.len());
             for part in some {
@@ -205,7 +206,7 @@ impl Ext {
             file.inode.set_size(file.inode.size().max(end));
             self.store_inode(handle, file, true)
         };
-        self.within(task, blocks, |handle| self.changing(|| log(handle)))
+        self.changes.within(task, blocks, |handle| self.changes.changing(|| log(handle)))
     }
 
     /// The places of blocks of a file from `first` on, `count` at most, in one run: those that it has, or new ones.
@@ -216,36 +217,36 @@ impl Ext {
         first: u64,
         count: u64,
     ) -> Result<Range<u64>, VolumeError> {
-        let run = self.run(handle.task, file, first)?;
+        let run = self.maps().run(handle.task, file, first)?;
         let count = count.min(run.count);
         let Some(place) = run.place else {
-            let goal = self.goal(handle.task, file, first)?;
+            let goal = self.maps().goal(handle.task, file, first)?;
             let count = count.min(self.placed_at_once(file));
-            let taken = self.take_blocks(handle, goal, count as u32)?;
-            self.put_run(handle, file, first, taken.clone(), true)?;
+            let taken = self.allocation().take_blocks(handle, goal, count as u32)?;
+            self.maps().put_run(handle, file, first, taken.clone(), true)?;
             return Ok(taken);
         };
         if !run.is_written {
-            self.mark_written(handle, file, first..first + count)?;
+            self.maps().mark_written(handle, file, first..first + count)?;
         }
         Ok(place..place + count)
     }
 
     /// Makes the bytes behind the end of a file zero in its last block, before the file grows.
     pub fn clear_tail(&self, task: &Task<'_>, file: &mut File) -> Result<(), VolumeError> {
-        let block = self.shape.block_bytes as u64;
+        let block = self.metadata.shape.block_bytes as u64;
         let size = file.inode.size();
         self.clear_bytes(task, file, size..size.next_multiple_of(block))
     }
 
     /// Makes bytes within one block of a file zero, if they are not.
     pub fn clear_bytes(&self, task: &Task<'_>, file: &mut File, bytes: Range<u64>) -> Result<(), VolumeError> {
-        let block = self.shape.block_bytes as u64;
+        let block = self.metadata.shape.block_bytes as u64;
         let at = bytes.start / block;
-        if bytes.is_empty() || self.media.holds_stamps() {
+        if bytes.is_empty() || self.metadata.media.holds_stamps() {
             return Ok(());
         }
-        if !file.pages.contains_key(&at) && self.run(task, file, at)?.stored().is_none() {
+        if !file.pages.contains_key(&at) && self.maps().run(task, file, at)?.stored().is_none() {
             return Ok(());
         }
         let mut whole = vec![0; block as usize];
@@ -271,6 +272,10 @@ impl Ext {
 
     /// Blocks of this file that get a place at once.
     pub fn placed_at_once(&self, file: &File) -> u64 {
-        if file.inode.has(flag::EXTENTS) { 8192 } else { NUMBERS_AT_ONCE.min(self.shape.block_bytes as u64 / 4) }
+        if file.inode.has(flag::EXTENTS) {
+            8192
+        } else {
+            NUMBERS_AT_ONCE.min(self.metadata.shape.block_bytes as u64 / 4)
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::tracker::Tracker;
 use super::{Journal, TransactionId};
+use crate::fs::volume::VolumeError;
 use crate::label::Content;
 use crate::task::{ReadGuard, Task};
 use std::cell::{Cell, RefCell};
@@ -79,6 +80,19 @@ impl<'j> Handle<'j> {
     pub fn change(&self, block: u64, content: Content, change: impl FnOnce(&mut [u8])) -> bool {
         self.journal.joins(self, block, content);
         self.journal.common().blocks.change(block, change)
+    }
+
+    /// Changes a block of metadata, which `read` reads if it is not in memory.
+    pub fn change_block(
+        &self,
+        block: u64,
+        read: &dyn Fn(&Task<'_>) -> Result<(), VolumeError>,
+        change: impl Fn(&mut [u8]),
+    ) -> Result<(), VolumeError> {
+        while !self.change(block, Content::Metadata, &change) {
+            read(self.task)?;
+        }
+        Ok(())
     }
 
     /// A block is new: these are its bytes, and the older ones do not count.

@@ -1,6 +1,5 @@
 //! The blocks of a directory, and a name in them.
 
-use crate::fs::ext::Ext;
 use crate::fs::ext::blocks::Bytes;
 use crate::fs::ext::error::damaged;
 use crate::fs::ext::files::node::File;
@@ -8,6 +7,7 @@ use crate::fs::ext::format::bytes::le32;
 use crate::fs::ext::format::entries::{self, Entries, Entry};
 use crate::fs::ext::format::index;
 use crate::fs::ext::format::inode::flag;
+use crate::fs::ext::names::Directories;
 use crate::fs::volume::{FileKind, VolumeError};
 use crate::task::Task;
 
@@ -41,25 +41,20 @@ pub struct FoundName {
     pub entry: Entry,
 }
 
-impl Ext {
+impl Directories<'_> {
     /// Names a directory in errors.
     pub fn directory_name(number: u32) -> String {
         format!("the directory with inode {number}")
     }
 
-    /// The seed of a file's checksums, if the volume has any.
-    pub fn seed_of(&self, file: &File) -> Option<u32> {
-        self.shape.checksums.inode_seed(file.number, file.inode.generation())
-    }
-
     /// Blocks of a directory.
     pub fn directory_blocks(&self, file: &File) -> u64 {
-        file.inode.size() / self.shape.block_bytes as u64
+        file.inode.size() / self.metadata.shape.block_bytes as u64
     }
 
     /// True if a directory has an index that can be used.
     pub fn is_indexed(&self, file: &File) -> bool {
-        file.inode.has(flag::INDEX) && self.shape.has_indexes()
+        file.inode.has(flag::INDEX) && self.metadata.shape.has_indexes()
     }
 
     /// Reads a block of a directory, which is of this kind.
@@ -70,9 +65,9 @@ impl Ext {
         number: u64,
         kind: BlockKind,
     ) -> Result<DirectoryBlock, VolumeError> {
-        let what = || format!("block {number} of {}", Ext::directory_name(file.number));
-        let place = self.run(task, file, number)?.stored().ok_or_else(|| damaged(what(), "it is a hole"))?;
-        let seed = self.seed_of(file);
+        let what = || format!("block {number} of {}", Directories::directory_name(file.number));
+        let place = self.maps.run(task, file, number)?.stored().ok_or_else(|| damaged(what(), "it is a hole"))?;
+        let seed = self.maps.seed_of(file);
         let check = |bytes: &[u8]| {
             let is_sound = seed.is_none_or(|seed| match kind {
                 BlockKind::Names => entries::is_sound(bytes, seed),
@@ -81,7 +76,7 @@ impl Ext {
             });
             if is_sound { Ok(()) } else { Err("its checksum is wrong".to_string()) }
         };
-        let bytes = self.block(task, place, &what, &check)?;
+        let bytes = self.metadata.block(task, place, &what, &check)?;
         Ok(DirectoryBlock { number, place, bytes })
     }
 
@@ -92,9 +87,10 @@ impl Ext {
         block: &'b DirectoryBlock,
     ) -> impl Iterator<Item = Result<Entry, VolumeError>> + 'b {
         let (number, at) = (file.number, block.number);
-        let entries = Entries::of(&block.bytes, self.shape.has_checksums(), self.shape.has_file_types());
+        let entries =
+            Entries::of(&block.bytes, self.metadata.shape.has_checksums(), self.metadata.shape.has_file_types());
         entries.map(move |entry| {
-            entry.map_err(|why| damaged(format!("block {at} of {}", Ext::directory_name(number)), why))
+            entry.map_err(|why| damaged(format!("block {at} of {}", Directories::directory_name(number)), why))
         })
     }
 
@@ -129,15 +125,15 @@ impl Ext {
         let block = self.directory_block(task, file, 0, kind)?.bytes;
         let parent = le32(&block, PARENT);
         if block[PARENT + 6] != 2 || &block[PARENT + 8..PARENT + 10] != b".." {
-            return Err(damaged(Ext::directory_name(file.number), "its second name is not '..'"));
+            return Err(damaged(Directories::directory_name(file.number), "its second name is not '..'"));
         }
-        self.check_number(parent, || Ext::directory_name(file.number))?;
+        self.check_number(parent, || Directories::directory_name(file.number))?;
         Ok(parent)
     }
 
     /// Refuses the number of an inode that no name can have.
     pub fn check_number(&self, inode: u32, what: impl Fn() -> String) -> Result<(), VolumeError> {
-        if inode == 0 || inode > self.shape.inodes || self.shape.is_reserved(inode) {
+        if inode == 0 || inode > self.metadata.shape.inodes || self.metadata.shape.is_reserved(inode) {
             return Err(damaged(what(), format!("it names inode {inode}")));
         }
         Ok(())
@@ -150,7 +146,7 @@ impl Ext {
             b".." => self.parent_of(task, file).map(Some),
             name => match self.find_name(task, file, name)? {
                 Some(found) => {
-                    self.check_number(found.entry.inode, || Ext::directory_name(file.number))?;
+                    self.check_number(found.entry.inode, || Directories::directory_name(file.number))?;
                     Ok(Some(found.entry.inode))
                 }
                 None => Ok(None),

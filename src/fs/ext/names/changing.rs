@@ -1,12 +1,12 @@
 //! Names are put into a directory, taken out of it, and given to another inode.
 
 use super::blocks::{BlockKind, DirectoryBlock, FoundName, PARENT};
-use crate::fs::ext::Ext;
 use crate::fs::ext::error::damaged;
 use crate::fs::ext::files::node::File;
 use crate::fs::ext::format::bytes::put32;
 use crate::fs::ext::format::{entries, index};
 use crate::fs::ext::journal::{Handle, Reason};
+use crate::fs::ext::names::Directories;
 use crate::fs::volume::{FileKind, VolumeError};
 use crate::label::Content;
 
@@ -15,10 +15,10 @@ pub const NAME_BLOCKS: usize = 64;
 /// Blocks that a directory may need for a name.
 pub const NEW_BLOCKS: u64 = 16;
 
-impl Ext {
+impl Directories<'_> {
     /// The number that entries have for a kind.
     pub fn entry_kind(&self, kind: FileKind) -> u8 {
-        if self.shape.has_file_types() { entries::kind_number(kind) } else { 0 }
+        if self.metadata.shape.has_file_types() { entries::kind_number(kind) } else { 0 }
     }
 
     /// Stores a block of a directory.
@@ -30,7 +30,7 @@ impl Ext {
         mut bytes: Vec<u8>,
         kind: BlockKind,
     ) {
-        if let Some(seed) = self.seed_of(directory) {
+        if let Some(seed) = self.maps.seed_of(directory) {
             match kind {
                 BlockKind::Names => entries::sum(&mut bytes, seed),
                 BlockKind::Root => index::sum(&mut bytes, true, seed),
@@ -46,11 +46,11 @@ impl Ext {
         if number > 0 {
             handle.tracker().into_iter().for_each(|tracker| tracker.exclude(Reason::GrownDirectory));
         }
-        let goal = self.goal(handle.task, directory, number)?;
-        let run = self.take_blocks(handle, goal, 1)?;
+        let goal = self.maps.goal(handle.task, directory, number)?;
+        let run = self.maps.allocation.take_blocks(handle, goal, 1)?;
         let place = run.start;
-        self.put_run(handle, directory, number, run, true)?;
-        directory.inode.set_size((number + 1) * self.shape.block_bytes as u64);
+        self.maps.put_run(handle, directory, number, run, true)?;
+        directory.inode.set_size((number + 1) * self.metadata.shape.block_bytes as u64);
         directory.stored_size = directory.inode.size();
         Ok((number, place))
     }
@@ -64,8 +64,8 @@ impl Ext {
         (name, inode, kind): (&[u8], u32, FileKind),
     ) -> Result<bool, VolumeError> {
         let mut bytes = block.bytes.to_vec();
-        let what = || format!("block {} of {}", block.number, Ext::directory_name(directory.number));
-        let is_put = entries::put(&mut bytes, self.shape.has_checksums(), inode, name, self.entry_kind(kind));
+        let what = || format!("block {} of {}", block.number, Directories::directory_name(directory.number));
+        let is_put = entries::put(&mut bytes, self.metadata.shape.has_checksums(), inode, name, self.entry_kind(kind));
         let is_put = is_put.map_err(|why| damaged(what(), why))?;
         if is_put {
             self.put_directory_block(handle, directory, block.place, bytes, BlockKind::Names);
@@ -90,13 +90,16 @@ impl Ext {
                 return Ok(());
             }
         }
-        if self.directory_blocks(directory) == 1 && self.shape.has_indexes() && self.shape.hasher.kind.is_some() {
+        if self.directory_blocks(directory) == 1
+            && self.metadata.shape.has_indexes()
+            && self.metadata.shape.hasher.kind.is_some()
+        {
             self.make_index(handle, directory)?;
             return self.add_hashed(handle, directory, entry);
         }
         let (number, place) = self.add_directory_block(handle, directory)?;
-        let mut bytes = vec![0; self.shape.block_bytes];
-        entries::clear(&mut bytes, self.shape.has_checksums());
+        let mut bytes = vec![0; self.metadata.shape.block_bytes];
+        entries::clear(&mut bytes, self.metadata.shape.has_checksums());
         let block = DirectoryBlock { number, place, bytes: bytes.into() };
         let is_put = self.put_entry(handle, directory, &block, entry)?;
         assert!(is_put, "an empty block has room for a name");
@@ -108,8 +111,9 @@ impl Ext {
     pub fn remove_name(&self, handle: &Handle<'_>, directory: &File, found: &FoundName) -> Result<(), VolumeError> {
         self.known_names.forget(directory.number, found.entry.name(&found.block.bytes));
         let mut bytes = found.block.bytes.to_vec();
-        let what = || format!("block {} of {}", found.block.number, Ext::directory_name(directory.number));
-        entries::remove(&mut bytes, self.shape.has_checksums(), found.entry.at).map_err(|why| damaged(what(), why))?;
+        let what = || format!("block {} of {}", found.block.number, Directories::directory_name(directory.number));
+        entries::remove(&mut bytes, self.metadata.shape.has_checksums(), found.entry.at)
+            .map_err(|why| damaged(what(), why))?;
         self.put_directory_block(handle, directory, found.block.place, bytes, BlockKind::Names);
         Ok(())
     }
@@ -143,8 +147,8 @@ impl Ext {
 
     /// The first block of a directory without names.
     pub fn first_directory_block(&self, own: u32, parent: u32) -> Vec<u8> {
-        let mut bytes = vec![0; self.shape.block_bytes];
-        let has_tail = self.shape.has_checksums();
+        let mut bytes = vec![0; self.metadata.shape.block_bytes];
+        let has_tail = self.metadata.shape.has_checksums();
         let end = entries::room(bytes.len(), has_tail).end;
         let kind = self.entry_kind(FileKind::Directory);
         entries::write_entry(&mut bytes, 0, PARENT, own, b".", kind);

@@ -81,8 +81,8 @@ impl Seen<'_, '_> {
         match self.gates.has(number) {
             true => look(self.gates.get(number)),
             false => {
-                let inode = self.ext.read_inode(self.task, number)?;
-                self.ext.check_inode(number, &inode)?;
+                let inode = self.ext.metadata.read_inode(self.task, number)?;
+                self.ext.metadata.check_inode(number, &inode)?;
                 look(&File::new(number, inode))
             }
         }
@@ -91,7 +91,7 @@ impl Seen<'_, '_> {
 
 impl Locked for Seen<'_, '_> {
     fn attributes(&mut self, inode: InodeNumber) -> Result<Attributes, VolumeError> {
-        self.with(inode, |file| Ok(file.attributes(self.ext.shape.block_bytes)))
+        self.with(inode, |file| Ok(file.attributes(self.ext.metadata.shape.block_bytes)))
     }
 
     fn extended_attribute(&mut self, inode: InodeNumber, name: &[u8]) -> Result<Option<Vec<u8>>, VolumeError> {
@@ -111,13 +111,13 @@ impl Parents for Unguarded<'_> {
         if number == ROOT {
             return Ok(directory);
         }
-        let file = File::new(number, self.ext.read_inode(self.task, number)?);
+        let file = File::new(number, self.ext.metadata.read_inode(self.task, number)?);
         file.check_directory()?;
-        self.ext.parent_of(self.task, &file).map(number_of)
+        self.ext.directories().parent_of(self.task, &file).map(number_of)
     }
 
     fn most_inodes(&self) -> u64 {
-        self.ext.shape.inodes.into()
+        self.ext.metadata.shape.inodes.into()
     }
 }
 
@@ -143,7 +143,7 @@ impl Parents for LookedUp<'_, '_> {
     }
 
     fn most_inodes(&self) -> u64 {
-        self.seen.ext.shape.inodes.into()
+        self.seen.ext.metadata.shape.inodes.into()
     }
 
     fn is_within(&mut self, directory: InodeNumber, other: InodeNumber) -> Result<bool, VolumeError> {
@@ -169,14 +169,14 @@ impl Store for LookedUp<'_, '_> {
         let Seen { ext, task, gates } = self.seen;
         let number = inode_of(directory)?;
         // A directory whose gate the call cannot enter is above one of its directories.
-        Ok(gates.has(number) && ext.is_empty_directory(task, gates.get(number))?)
+        Ok(gates.has(number) && ext.directories().is_empty_directory(task, gates.get(number))?)
     }
 
     fn most_directory_links(&self) -> Option<u32> {
-        (!self.seen.ext.shape.features.has(DIR_NLINK)).then_some(MOST_LINKS)
+        (!self.seen.ext.metadata.shape.features.has(DIR_NLINK)).then_some(MOST_LINKS)
     }
 
     fn longest_target(&self) -> usize {
-        LONGEST_TARGET.min(self.seen.ext.shape.block_bytes - 1)
+        LONGEST_TARGET.min(self.seen.ext.metadata.shape.block_bytes - 1)
     }
 }

@@ -1,11 +1,11 @@
 //! The way through the index of a hashed directory.
 
 use super::blocks::{BlockKind, DirectoryBlock, FoundName};
-use crate::fs::ext::Ext;
 use crate::fs::ext::error::damaged;
 use crate::fs::ext::files::node::File;
 use crate::fs::ext::format::hash::{Hash, HashKind};
 use crate::fs::ext::format::index::{self, Child, RootInfo};
+use crate::fs::ext::names::Directories;
 use crate::fs::volume::VolumeError;
 use crate::task::Task;
 
@@ -32,12 +32,12 @@ impl Way {
     }
 }
 
-impl Ext {
+impl Directories<'_> {
     /// The fields of the root of a directory's index, and the hash of its names.
     pub fn index_root(&self, file: &File, root: &DirectoryBlock) -> Result<(RootInfo, HashKind), VolumeError> {
-        let what = || format!("the index of {}", Ext::directory_name(file.number));
+        let what = || format!("the index of {}", Directories::directory_name(file.number));
         let info = index::read_root_info(&root.bytes).map_err(|why| damaged(what(), why))?;
-        let kind = HashKind::of(info.hash_number, self.shape.has_unsigned_hashes);
+        let kind = HashKind::of(info.hash_number, self.metadata.shape.has_unsigned_hashes);
         let kind = kind.ok_or_else(|| damaged(what(), format!("its hash has the number {}", info.hash_number)))?;
         Ok((info, kind))
     }
@@ -51,8 +51,9 @@ impl Ext {
     ) -> Result<(DirectoryBlock, Vec<Child>), VolumeError> {
         let block = self.directory_block(task, file, number, kind)?;
         let is_root = kind == BlockKind::Root;
-        let children = index::read(&block.bytes, is_root, self.shape.has_checksums(), self.directory_blocks(file));
-        let what = || format!("block {number} of {}", Ext::directory_name(file.number));
+        let children =
+            index::read(&block.bytes, is_root, self.metadata.shape.has_checksums(), self.directory_blocks(file));
+        let what = || format!("block {number} of {}", Directories::directory_name(file.number));
         Ok((block, children.map_err(|why| damaged(what(), why))?))
     }
 
@@ -93,7 +94,7 @@ impl Ext {
 
     /// Finds a name through the index.
     pub fn find_hashed(&self, task: &Task<'_>, file: &File, name: &[u8]) -> Result<Option<FoundName>, VolumeError> {
-        let seed = self.shape.hasher.seed;
+        let seed = self.metadata.shape.hasher.seed;
         let mut way = self.way_to(task, file, |kind| kind.hash(name, seed).major)?;
         let major = way.kind.hash(name, seed).major;
         loop {
@@ -116,7 +117,7 @@ impl Ext {
         block: &DirectoryBlock,
         kind: HashKind,
     ) -> Result<Vec<(Hash, crate::fs::ext::format::entries::Entry)>, VolumeError> {
-        let seed = self.shape.hasher.seed;
+        let seed = self.metadata.shape.hasher.seed;
         let mut names = Vec::new();
         for entry in self.entries(file, block) {
             let entry = entry?;

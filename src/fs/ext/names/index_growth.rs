@@ -3,29 +3,29 @@
 
 use super::blocks::{BlockKind, DirectoryBlock};
 use super::hashed::Way;
-use crate::fs::ext::Ext;
 use crate::fs::ext::files::node::File;
 use crate::fs::ext::format::entries::{self, Entry, entry_length};
 use crate::fs::ext::format::hash::Hash;
 use crate::fs::ext::format::index::{self, Child, MOST_LEVELS, RootInfo, most_entries};
 use crate::fs::ext::format::inode::flag;
 use crate::fs::ext::journal::Handle;
+use crate::fs::ext::names::Directories;
 use crate::fs::volume::{FileKind, VolumeError};
 
-impl Ext {
+impl Directories<'_> {
     /// Makes the index of a directory whose only block is full: its names go into a second one.
     pub fn make_index(&self, handle: &Handle<'_>, directory: &mut File) -> Result<(), VolumeError> {
         let task = handle.task;
         let first = self.directory_block(task, directory, 0, BlockKind::Names)?;
         let parent = self.parent_of(task, directory)?;
-        let kind = self.shape.hasher.kind.expect("an index is made if the hash is known");
+        let kind = self.metadata.shape.hasher.kind.expect("an index is made if the hash is known");
         let names = self.hashed_names(directory, &first, kind)?;
         let (number, place) = self.add_directory_block(handle, directory)?;
         self.put_names(handle, directory, place, &first, &names);
-        let mut root = vec![0; self.shape.block_bytes];
+        let mut root = vec![0; self.metadata.shape.block_bytes];
         let info = RootInfo { hash_number: kind.number(), levels: 0 };
         index::clear_root(&mut root, directory.number, parent, self.entry_kind(FileKind::Directory), info);
-        index::write(&mut root, true, self.shape.has_checksums(), &[Child { hash: 0, block: number as u32 }]);
+        index::write(&mut root, true, self.metadata.shape.has_checksums(), &[Child { hash: 0, block: number as u32 }]);
         directory.inode.set_flags(directory.inode.flags() | flag::INDEX);
         self.put_directory_block(handle, directory, first.place, root, BlockKind::Root);
         Ok(())
@@ -40,8 +40,8 @@ impl Ext {
         from: &DirectoryBlock,
         names: &[(Hash, Entry)],
     ) {
-        let has_tail = self.shape.has_checksums();
-        let mut bytes = vec![0; self.shape.block_bytes];
+        let has_tail = self.metadata.shape.has_checksums();
+        let mut bytes = vec![0; self.metadata.shape.block_bytes];
         entries::clear(&mut bytes, has_tail);
         let end = entries::room(bytes.len(), has_tail).end;
         let mut at = 0;
@@ -62,7 +62,7 @@ impl Ext {
         directory: &mut File,
         entry: (&[u8], u32, FileKind),
     ) -> Result<(), VolumeError> {
-        let seed = self.shape.hasher.seed;
+        let seed = self.metadata.shape.hasher.seed;
         loop {
             let way = self.way_to(handle.task, directory, |kind| kind.hash(entry.0, seed).major)?;
             let block = self.directory_block(handle.task, directory, way.leaf(), BlockKind::Names)?;
@@ -78,7 +78,7 @@ impl Ext {
 
     /// Makes room for an entry in the last node of a way. False if there is room already.
     fn make_room_in_nodes(&self, handle: &Handle<'_>, directory: &mut File, way: &Way) -> Result<bool, VolumeError> {
-        let (block, has_tail) = (self.shape.block_bytes, self.shape.has_checksums());
+        let (block, has_tail) = (self.metadata.shape.block_bytes, self.metadata.shape.has_checksums());
         let is_full = |level: usize| way.levels[level].children.len() == most_entries(block, level == 0, has_tail);
         let last = way.levels.len() - 1;
         if !is_full(last) {
@@ -86,7 +86,7 @@ impl Ext {
         }
         if is_full(0) {
             if last == usize::from(MOST_LEVELS) {
-                return Err(self.no_space());
+                return Err(self.maps.allocation.no_space());
             }
             self.lower_root(handle, directory, way)?;
         } else {
@@ -120,14 +120,14 @@ impl Ext {
     }
 
     fn put_node(&self, handle: &Handle<'_>, directory: &File, place: u64, children: &[Child]) {
-        let mut bytes = vec![0; self.shape.block_bytes];
+        let mut bytes = vec![0; self.metadata.shape.block_bytes];
         index::clear_node(&mut bytes);
-        index::write(&mut bytes, false, self.shape.has_checksums(), children);
+        index::write(&mut bytes, false, self.metadata.shape.has_checksums(), children);
         self.put_directory_block(handle, directory, place, bytes, BlockKind::Node);
     }
 
     fn put_root(&self, handle: &Handle<'_>, directory: &File, place: u64, mut bytes: Vec<u8>, children: &[Child]) {
-        index::write(&mut bytes, true, self.shape.has_checksums(), children);
+        index::write(&mut bytes, true, self.metadata.shape.has_checksums(), children);
         self.put_directory_block(handle, directory, place, bytes, BlockKind::Root);
     }
 
@@ -149,7 +149,7 @@ impl Ext {
         let at = at.unwrap_or(0).clamp(1, names.len().max(2) - 1);
         if names.len() < 2 {
             // One name cannot fill a block of 1 KiB and leave no room for another.
-            return Err(self.no_space());
+            return Err(self.maps.allocation.no_space());
         }
         let (kept, moved) = names.split_at(at);
         // Names with the same hash in both: the mark says that it goes on.

@@ -4,9 +4,9 @@
 //! other directories in the order of their places, which they do not leave.
 
 use super::blocks::{BlockKind, DirectoryBlock};
-use crate::fs::ext::Ext;
 use crate::fs::ext::files::node::File;
 use crate::fs::ext::format::hash::{Hash, HashKind};
+use crate::fs::ext::names::Directories;
 use crate::fs::volume::{FileKind, VolumeError};
 use crate::task::Task;
 
@@ -21,15 +21,15 @@ fn place_of(hash: Hash) -> u64 {
     DOTS + 1 + (u64::from(hash.major >> 1) << 32 | u64::from(hash.minor))
 }
 
-impl Ext {
+impl Directories<'_> {
     /// Lists the names behind place `from`, without `.` and `..`.
     pub fn list_names(&self, task: &Task<'_>, file: &File, from: u64, take: TakeName) -> Result<(), VolumeError> {
         let from = from.max(DOTS);
         if self.is_indexed(file) {
             return self.list_indexed(task, file, from, take);
         }
-        match self.shape.hasher.kind {
-            Some(kind) if self.shape.has_indexes() && self.directory_blocks(file) == 1 => {
+        match self.metadata.shape.hasher.kind {
+            Some(kind) if self.metadata.shape.has_indexes() && self.directory_blocks(file) == 1 => {
                 let block = self.directory_block(task, file, 0, BlockKind::Names)?;
                 self.list_hashed(file, &[block], kind, from, take).map(drop)
             }
@@ -53,7 +53,7 @@ impl Ext {
         }
         names.sort_by_key(|(place, ..)| *place);
         for (place, block, entry) in names.iter().filter(|(place, ..)| *place > from) {
-            self.check_number(entry.inode, || Ext::directory_name(file.number))?;
+            self.check_number(entry.inode, || Directories::directory_name(file.number))?;
             if !take(*place, entry.inode, entry.kind, entry.name(&block.bytes))? {
                 return Ok(false);
             }
@@ -84,7 +84,7 @@ impl Ext {
     }
 
     fn list_placed(&self, task: &Task<'_>, file: &File, from: u64, take: TakeName) -> Result<(), VolumeError> {
-        let block_bytes = self.shape.block_bytes as u64;
+        let block_bytes = self.metadata.shape.block_bytes as u64;
         let first = (from - DOTS).saturating_mul(4) / block_bytes;
         for number in first..self.directory_blocks(file) {
             let block = self.directory_block(task, file, number, BlockKind::Names)?;
@@ -95,7 +95,7 @@ impl Ext {
                 if place <= from || !entry.is_used() || name == b"." || name == b".." {
                     continue;
                 }
-                self.check_number(entry.inode, || Ext::directory_name(file.number))?;
+                self.check_number(entry.inode, || Directories::directory_name(file.number))?;
                 if !take(place, entry.inode, entry.kind, name)? {
                     return Ok(());
                 }

@@ -11,6 +11,7 @@ use crate::fs::ext::format::extents;
 use crate::fs::ext::format::fast_commit::{Change, NameChange};
 use crate::fs::ext::format::inode::{Inode, MAP_BYTES, Stamp, flag};
 use crate::fs::ext::journal::{Handle, Reason};
+use crate::fs::ext::names::Directories;
 use crate::fs::nodes::names::{self, Entry, Removal, subdirectories};
 use crate::fs::volume::{
     Attributes, ExtendedChange, FileKind, Found, Hold, InodeNumber, MOST_LINKS, Name, NameRule, NewFile, NewFileRule,
@@ -64,7 +65,7 @@ impl Ext {
         let mut gates = Gates::new(self);
         gates.enter(task, &parent)?;
         names::check_open(&mut looked_up(self, task, &gates, &[]), directory)?;
-        let found = self.inode_named(task, gates.get(parent.number), name)?;
+        let found = self.directories().inode_named(task, gates.get(parent.number), name)?;
         let mut new = *new;
         let inherited;
         let attributes: Vec<(&[u8], &[u8])>;
@@ -86,17 +87,17 @@ impl Ext {
             .map(|(name, value)| ExtendedChange { name, value: Some(Cow::Borrowed(value)) })
             .collect();
         let plan = self.plan_attributes(task, &file, &changes)?;
-        let promise = self.promise(task, NEW_BLOCKS, false)?;
-        let made = self.within(task, MAKE_BLOCKS, |handle| {
-            file.number = self.take_inode(handle, parent.number, new.kind == FileKind::Directory)?;
+        let promise = self.allocation().promise(task, NEW_BLOCKS, false)?;
+        let made = self.changes.within(task, MAKE_BLOCKS, |handle| {
+            file.number = self.allocation().take_inode(handle, parent.number, new.kind == FileKind::Directory)?;
             let directory = gates.get_mut(parent.number);
-            self.changing(|| self.store_new(handle, directory, (name, &new), &mut file, plan))?;
+            self.changes.changing(|| self.store_new(handle, directory, (name, &new), &mut file, plan))?;
             handle.tracked(|tracker| match new.kind {
                 FileKind::Directory => tracker.exclude(Reason::Directory),
                 _ if !new.attributes.is_empty() => tracker.exclude(Reason::Attributes),
                 _ => tracker.name(Change::Create(name_change(parent.number, name, file.number))),
             });
-            let made = file.attributes(self.shape.block_bytes);
+            let made = file.attributes(self.metadata.shape.block_bytes);
             let number = file.number;
             self.nodes.add(file);
             if hold == Hold::Yes {
@@ -120,14 +121,14 @@ impl Ext {
         file: &mut File,
         plan: Division,
     ) -> Result<(), VolumeError> {
-        let named = self.add_name(handle, directory, (name, file.number, new.kind));
+        let named = self.directories().add_name(handle, directory, (name, file.number, new.kind));
         if let Err(error) = named {
-            self.free_inode(handle, file.number, new.kind == FileKind::Directory)?;
+            self.allocation().free_inode(handle, file.number, new.kind == FileKind::Directory)?;
             return Err(error);
         }
         self.store_attributes(handle, file, plan)?;
         match new.kind {
-            FileKind::Directory => self.fill_directory(handle, file, directory.number)?,
+            FileKind::Directory => self.directories().fill_directory(handle, file, directory.number)?,
             FileKind::Symlink => self.put_target(handle, file, new.target)?,
             _ => {}
         }
@@ -139,7 +140,7 @@ impl Ext {
 
     /// A new file, without a number.
     fn new_file(&self, new: &NewFile, now: Timestamp) -> File {
-        let mut inode = Inode::empty(self.shape.inode_bytes, self.shape.extra_bytes);
+        let mut inode = Inode::empty(self.metadata.shape.inode_bytes, self.metadata.shape.extra_bytes);
         inode.set_mode(new.kind, new.permissions);
         inode.set_user(new.user);
         inode.set_group(new.group);
@@ -152,8 +153,10 @@ impl Ext {
         inode.set_generation(crc::crc32c(&[count.to_le_bytes(), now.0.to_le_bytes()].concat()));
         match new.kind {
             FileKind::CharacterDevice | FileKind::BlockDevice => inode.set_device(new.device),
-            FileKind::Regular | FileKind::Directory if self.shape.has_extents() => clear_extents(&mut inode),
-            FileKind::Symlink if self.shape.has_extents() && new.target.len() >= MAP_BYTES => clear_extents(&mut inode),
+            FileKind::Regular | FileKind::Directory if self.metadata.shape.has_extents() => clear_extents(&mut inode),
+            FileKind::Symlink if self.metadata.shape.has_extents() && new.target.len() >= MAP_BYTES => {
+                clear_extents(&mut inode)
+            }
             _ => {}
         }
         File::new(0, inode)
@@ -165,12 +168,12 @@ impl Ext {
             file.inode.map_mut()[..target.len()].copy_from_slice(target);
             return Ok(());
         }
-        let goal = self.goal(handle.task, file, 0)?;
-        let run = self.take_blocks(handle, goal, 1)?;
+        let goal = self.maps().goal(handle.task, file, 0)?;
+        let run = self.allocation().take_blocks(handle, goal, 1)?;
         let mut bytes = target.to_vec();
-        bytes.resize(self.shape.block_bytes, 0);
+        bytes.resize(self.metadata.shape.block_bytes, 0);
         handle.set(run.start, Content::Metadata, &bytes);
-        self.put_run(handle, file, 0, run, true)
+        self.maps().put_run(handle, file, 0, run, true)
     }
 
     /// Gives a file one more name.
@@ -189,10 +192,10 @@ impl Ext {
         let mut gates = Gates::new(self);
         gates.enter(task, &parent)?;
         names::check_open(&mut looked_up(self, task, &gates, &[]), directory)?;
-        let found = self.inode_named(task, gates.get(parent.number), name)?;
+        let found = self.directories().inode_named(task, gates.get(parent.number), name)?;
         if let Some(found) = found.filter(|_| rule.is_some()) {
             there = self.node(task, found)?;
-            let kind = self.read_inode(task, found)?.kind();
+            let kind = self.metadata.read_inode(task, found)?.kind();
             // A directory comes before a file, and files go by number.
             if kind != Some(FileKind::Directory) && found > node.number && found != node.number {
                 self.enter_file(task, &mut gates, &node)?;
@@ -204,11 +207,11 @@ impl Ext {
         let Entry { kind, .. } =
             names::link(&mut looked_up(self, task, &gates, &[((directory, name), found)]), inode, (directory, name))?;
         let (links, now) = (gates.get(node.number).inode.links(), self.wall(task.now()));
-        let promise = self.promise(task, NEW_BLOCKS, false)?;
-        let linked = self.within(task, NAME_BLOCKS, |handle| {
-            self.changing(|| {
+        let promise = self.allocation().promise(task, NEW_BLOCKS, false)?;
+        let linked = self.changes.within(task, NAME_BLOCKS, |handle| {
+            self.changes.changing(|| {
                 let directory = gates.get_mut(parent.number);
-                self.add_name(handle, directory, (name, node.number, kind))?;
+                self.directories().add_name(handle, directory, (name, node.number, kind))?;
                 directory.was_written(now);
                 self.store_inode(handle, directory, true)?;
                 let file = gates.get_mut(node.number);
@@ -220,7 +223,7 @@ impl Ext {
             if hold == Hold::Yes {
                 self.nodes.hold(node.number);
             }
-            let linked = gates.get(node.number).attributes(self.shape.block_bytes);
+            let linked = gates.get(node.number).attributes(self.metadata.shape.block_bytes);
             drop(gates);
             Ok(linked)
         });
@@ -235,7 +238,7 @@ impl Ext {
         gates: &mut Gates<'g>,
         node: &'g Arc<Node>,
     ) -> Result<(), VolumeError> {
-        if gates.has(node.number) || self.read_inode(task, node.number)?.kind() == Some(FileKind::Directory) {
+        if gates.has(node.number) || self.metadata.read_inode(task, node.number)?.kind() == Some(FileKind::Directory) {
             return Err(VolumeError::NotPermitted("a directory has one name"));
         }
         gates.enter(task, node)
@@ -257,25 +260,25 @@ impl Ext {
         gates.enter(task, &parent)?;
         let names_of = gates.get(parent.number);
         names_of.check_directory()?;
-        let Some(found) = self.find_name(task, names_of, name)? else {
+        let Some(found) = self.directories().find_name(task, names_of, name)? else {
             self.ask(task, &gates, rule, None)?;
             return Err(VolumeError::NotFound);
         };
-        self.check_number(found.entry.inode, || Ext::directory_name(parent.number))?;
+        self.directories().check_number(found.entry.inode, || Directories::directory_name(parent.number))?;
         node = self.node(task, found.entry.inode)?;
         gates.enter(task, &node)?;
         self.ask(task, &gates, rule, Some(node.number))?;
         let named = [((directory, name), Some(node.number))];
         let Entry { kind, .. } = names::unlink(&mut looked_up(self, task, &gates, &named), (directory, name), what)?;
         let now = self.wall(task.now());
-        self.within(task, NAME_BLOCKS, |handle| {
+        self.changes.within(task, NAME_BLOCKS, |handle| {
             handle.tracked(|tracker| match what {
                 Removal::Directory => tracker.exclude(Reason::Directory),
                 Removal::File => tracker.name(Change::Unlink(name_change(parent.number, name, node.number))),
             });
-            self.changing(|| {
+            self.changes.changing(|| {
                 let directory = gates.get_mut(parent.number);
-                self.remove_name(handle, directory, &found)?;
+                self.directories().remove_name(handle, directory, &found)?;
                 self.add_links(directory, -subdirectories(kind));
                 directory.was_written(now);
                 self.store_inode(handle, directory, true)?;

@@ -21,3 +21,16 @@ pub mod known;
 pub mod listing;
 pub mod making;
 pub mod renames;
+
+use super::files::map::Maps;
+use super::metadata::Metadata;
+use known::KnownNames;
+
+/// The blocks of directories: names and indexes, read and changed.
+#[derive(Clone, Copy)]
+pub struct Directories<'e> {
+    pub metadata: &'e Metadata,
+    pub maps: Maps<'e>,
+    /// Names that are forgotten when they are changed.
+    pub known_names: &'e KnownNames,
+}

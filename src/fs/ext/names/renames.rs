@@ -134,10 +134,10 @@ impl Ext {
     ) -> Result<Side<'n>, VolumeError> {
         let file = gates.get(directory);
         file.check_directory()?;
-        let file = match self.inode_named(task, file, name)? {
+        let file = match self.directories().inode_named(task, file, name)? {
             Some(number) => {
                 let damage = || damaged(format!("inode {number}"), "a name has it, and its mode has no kind");
-                Some((number, self.read_inode(task, number)?.kind().ok_or_else(damage)?))
+                Some((number, self.metadata.read_inode(task, number)?.kind().ok_or_else(damage)?))
             }
             None => None,
         };
@@ -167,10 +167,10 @@ impl Ext {
     ) -> Result<(), VolumeError> {
         let file = from.file.expect("it was found");
         let now = self.wall(task.now());
-        let promise = self.promise(task, NEW_BLOCKS, false)?;
-        let moved = self.within(task, RENAME_BLOCKS, |handle| {
+        let promise = self.allocation().promise(task, NEW_BLOCKS, false)?;
+        let moved = self.changes.within(task, RENAME_BLOCKS, |handle| {
             let whiteout = match whiteout {
-                Some(owner) => Some((self.take_inode(handle, from.directory, false)?, owner)),
+                Some(owner) => Some((self.allocation().take_inode(handle, from.directory, false)?, owner)),
                 None => None,
             };
             let there = to.file.map(|(number, _)| number);
@@ -185,13 +185,15 @@ impl Ext {
                     tracker.name(Change::Unlink(change(from, file.0)));
                 }
             });
-            self.changing(|| {
+            self.changes.changing(|| {
                 match to.file {
                     Some((there, _)) => {
                         self.rename_entry(task, handle, gates.get(to.directory), to.name, file)?;
                         self.lose_name(handle, gates.get_mut(there), now)?;
                     }
-                    None => self.add_name(handle, gates.get_mut(to.directory), (to.name, file.0, file.1))?,
+                    None => {
+                        self.directories().add_name(handle, gates.get_mut(to.directory), (to.name, file.0, file.1))?
+                    }
                 }
                 match whiteout {
                     Some((number, owner)) => {
@@ -201,8 +203,9 @@ impl Ext {
                     }
                     None => {
                         let directory = gates.get(from.directory);
-                        let found = self.find_name(task, directory, from.name)?.ok_or(VolumeError::NotFound)?;
-                        self.remove_name(handle, directory, &found)?;
+                        let found =
+                            self.directories().find_name(task, directory, from.name)?.ok_or(VolumeError::NotFound)?;
+                        self.directories().remove_name(handle, directory, &found)?;
                     }
                 }
                 self.moved(handle, gates, file, (from.directory, to.directory), now)?;
@@ -226,8 +229,8 @@ impl Ext {
         name: &[u8],
         file: (u32, FileKind),
     ) -> Result<(), VolumeError> {
-        let found = self.find_name(task, directory, name)?.ok_or(VolumeError::NotFound)?;
-        self.set_name(handle, directory, &found, file);
+        let found = self.directories().find_name(task, directory, name)?.ok_or(VolumeError::NotFound)?;
+        self.directories().set_name(handle, directory, &found, file);
         Ok(())
     }
 
@@ -241,7 +244,7 @@ impl Ext {
         now: Timestamp,
     ) -> Result<(), VolumeError> {
         if from != to && kind == FileKind::Directory {
-            self.set_parent(handle, gates.get(number), to)?;
+            self.directories().set_parent(handle, gates.get(number), to)?;
         }
         let file = gates.get_mut(number);
         file.was_changed(now);
@@ -278,9 +281,9 @@ impl Ext {
     ) -> Result<(), VolumeError> {
         let (file, there) = (from.file.expect("it was found"), to.file.expect("it was found"));
         let now = self.wall(task.now());
-        self.within(task, RENAME_BLOCKS, |handle| {
+        self.changes.within(task, RENAME_BLOCKS, |handle| {
             handle.tracked(|tracker| tracker.exclude(Reason::Exchange));
-            self.changing(|| {
+            self.changes.changing(|| {
                 self.rename_entry(task, handle, gates.get(from.directory), from.name, there)?;
                 self.rename_entry(task, handle, gates.get(to.directory), to.name, file)?;
                 self.moved(handle, gates, file, (from.directory, to.directory), now)?;
@@ -298,7 +301,7 @@ impl Ext {
         (user, group): (u32, u32),
         now: Timestamp,
     ) -> Result<(), VolumeError> {
-        let mut inode = Inode::empty(self.shape.inode_bytes, self.shape.extra_bytes);
+        let mut inode = Inode::empty(self.metadata.shape.inode_bytes, self.metadata.shape.extra_bytes);
         inode.set_mode(FileKind::CharacterDevice, 0);
         inode.set_user(user);
         inode.set_group(group);

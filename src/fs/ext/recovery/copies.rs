@@ -86,40 +86,40 @@ impl Ext {
     /// Fails unless the fields of the superblock that never change are those with which the volume was made: the checksums
     /// of descriptors and inodes are over its UUID too, and they lie where its numbers say.
     pub fn check_fixed_fields(&self, task: &Task<'_>) -> Result<(), String> {
-        if !self.shape.checksums.cover_groups() {
+        if !self.metadata.shape.checksums.cover_groups() {
             return Err("the descriptors of groups have no checksums".to_string());
         }
         let check = || {
-            (0..self.shape.groups).try_for_each(|group| self.descriptor(task, group).map(drop))?;
-            self.read_inode(task, ROOT)?;
-            self.read_inode(task, self.shape.first_inode).map(drop)
+            (0..self.metadata.shape.groups).try_for_each(|group| self.metadata.descriptor(task, group).map(drop))?;
+            self.metadata.read_inode(task, ROOT)?;
+            self.metadata.read_inode(task, self.metadata.shape.first_inode).map(drop)
         };
         check().map_err(|error: VolumeError| error.to_string())
     }
 
     /// Has the copies of the superblock name the journal that it names, if they do not. They are durable then.
     pub fn tell_copies(&self, task: &Task<'_>, superblock: &Superblock) -> Result<(), VolumeError> {
-        if self.media.holds_stamps() || !superblock.mount_number().is_counted() {
+        if self.metadata.media.holds_stamps() || !superblock.mount_number().is_counted() {
             return Ok(());
         }
         let label = Label::first(Cause::Checkpoint, Content::Metadata);
         let mut is_written = false;
-        for group in (1..self.shape.groups).filter(|group| self.shape.has_superblock(*group)) {
-            let place = self.shape.superblock_block(group);
-            let mut block = vec![0; self.shape.block_bytes];
-            self.media.read(task, place, &mut block)?;
+        for group in (1..self.metadata.shape.groups).filter(|group| self.metadata.shape.has_superblock(*group)) {
+            let place = self.metadata.shape.superblock_block(group);
+            let mut block = vec![0; self.metadata.shape.block_bytes];
+            self.metadata.media.read(task, place, &mut block)?;
             let mut copy = Superblock::new(&block[..LENGTH]);
             let is_one = copy.u16(90) == group as u16 && copy.uuid() == self.uuid;
-            if !is_one || Shape::of(&copy, self.media.size_bytes()).is_err() || !copy.take_naming(superblock) {
+            if !is_one || Shape::of(&copy, self.metadata.media.size_bytes()).is_err() || !copy.take_naming(superblock) {
                 continue;
             }
             block[..LENGTH].copy_from_slice(copy.bytes());
-            self.media.write(task, place, &block, label)?;
-            self.blocks.forget(place);
+            self.metadata.media.write(task, place, &block, label)?;
+            self.metadata.blocks.forget(place);
             is_written = true;
         }
         match is_written {
-            true => Ok(self.media.flush(task)?),
+            true => Ok(self.metadata.media.flush(task)?),
             false => Ok(()),
         }
     }

@@ -6,6 +6,7 @@
 use crate::fs::ext::Ext;
 use crate::fs::ext::error::damaged;
 use crate::fs::ext::fast_tags::{CLOCK_SECONDS, MADE_AT};
+use crate::fs::ext::files::map::Maps;
 use crate::fs::ext::files::node::File;
 use crate::fs::ext::format::bytes::le16;
 use crate::fs::ext::format::extents::Extent;
@@ -14,6 +15,7 @@ use crate::fs::ext::format::features::{ORPHAN_FILE, ORPHAN_PRESENT};
 use crate::fs::ext::format::inode::{Inode, MAP, MAP_BYTES, Stamp, flag};
 use crate::fs::ext::format::orphans;
 use crate::fs::ext::journal::Handle;
+use crate::fs::ext::names::Directories;
 use crate::fs::ext::names::making::clear_extents;
 use crate::fs::volume::{FileKind, LONGEST_NAME, VolumeError};
 use crate::task::Task;
@@ -51,7 +53,10 @@ impl<'r> FastReplay<'r> {
         ext.head.enter(task).orphans = listed.iter().rev().copied().collect();
         let made_at = ext.head.enter(task).superblock.u32(MADE_AT);
         let mut orphans: BTreeSet<u32> = listed.into_iter().collect();
-        if ext.shape.features.has(ORPHAN_FILE) && ext.shape.features.has(ORPHAN_PRESENT) && ext.shape.orphan_file != 0 {
+        if ext.metadata.shape.features.has(ORPHAN_FILE)
+            && ext.metadata.shape.features.has(ORPHAN_PRESENT)
+            && ext.metadata.shape.orphan_file != 0
+        {
             orphans.extend(filed_orphans(ext, task)?);
         }
         Ok(FastReplay {
@@ -86,7 +91,7 @@ impl<'r> FastReplay<'r> {
     /// do not have those.
     pub fn finish(&self) -> Result<(), VolumeError> {
         if let Some(number) = self.new_directories.first() {
-            return Err(damaged(Ext::directory_name(*number), "it is new, and has no name"));
+            return Err(damaged(Directories::directory_name(*number), "it is new, and has no name"));
         }
         for number in &self.links {
             let file = self.file(*number)?;
@@ -100,14 +105,14 @@ impl<'r> FastReplay<'r> {
 
     fn file(&self, number: u32) -> Result<File, VolumeError> {
         let what = || format!("inode {number}");
-        if number == 0 || number > self.ext.shape.inodes || self.ext.shape.is_reserved(number) {
+        if number == 0 || number > self.ext.metadata.shape.inodes || self.ext.metadata.shape.is_reserved(number) {
             return Err(damaged(what(), "no file can have it"));
         }
-        if !self.ext.is_inode_used(self.task, number)? {
+        if !self.ext.allocation().is_inode_used(self.task, number)? {
             return Err(damaged(what(), "it is not in use"));
         }
-        let inode = self.ext.read_inode(self.task, number)?;
-        self.ext.check_inode(number, &inode)?;
+        let inode = self.ext.metadata.read_inode(self.task, number)?;
+        self.ext.metadata.check_inode(number, &inode)?;
         let is_orphan = self.ext.is_orphan(self.task, number);
         Ok(File { is_orphan, ..File::new(number, inode) })
     }
@@ -119,7 +124,7 @@ impl<'r> FastReplay<'r> {
         }
         let file = self.file(number)?;
         if !matches!(file.kind(), FileKind::Regular | FileKind::Symlink) || !file.inode.has(flag::EXTENTS) {
-            return Err(damaged(Ext::map_name(number), "it is no map of extents of a file"));
+            return Err(damaged(Maps::map_name(number), "it is no map of extents of a file"));
         }
         Ok(Some(file))
     }
@@ -127,20 +132,20 @@ impl<'r> FastReplay<'r> {
     fn add_range(&mut self, number: u32, extent: &Extent) -> Result<(), VolumeError> {
         let Some(mut file) = self.mapped(number)? else { return Ok(()) };
         let is_some = (1..=32768).contains(&extent.count) && extent.end() <= u64::from(u32::MAX);
-        if !is_some || !self.ext.can_be_a_files(extent.place, extent.count.into()) {
-            return Err(damaged(Ext::map_name(number), format!("{extent:?} can be none of a file")));
+        if !is_some || !self.ext.metadata.can_be_a_files(extent.place, extent.count.into()) {
+            return Err(damaged(Maps::map_name(number), format!("{extent:?} can be none of a file")));
         }
         let mut at = u64::from(extent.first);
         while at < extent.end() {
-            let run = self.ext.run(self.task, &file, at)?;
+            let run = self.ext.maps().run(self.task, &file, at)?;
             let blocks = at..(at + run.count).min(extent.end());
             let place = extent.place + (at - u64::from(extent.first));
             match run.place {
                 Some(here) if here == place => {
                     if extent.is_written && !run.is_written {
-                        self.ext.mark_written(self.handle, &mut file, blocks.clone())?;
+                        self.ext.maps().mark_written(self.handle, &mut file, blocks.clone())?;
                     } else if !extent.is_written && run.is_written {
-                        self.ext.mark_unwritten(self.handle, &mut file, blocks.clone())?;
+                        self.ext.maps().mark_unwritten(self.handle, &mut file, blocks.clone())?;
                     }
                 }
                 other => {
@@ -148,8 +153,8 @@ impl<'r> FastReplay<'r> {
                         self.cut(&mut file, blocks.clone())?;
                     }
                     let places = place..place + (blocks.end - blocks.start);
-                    self.ext.take_exactly(self.handle, places.clone())?;
-                    self.ext.put_run(self.handle, &mut file, at, places, extent.is_written)?;
+                    self.ext.allocation().take_exactly(self.handle, places.clone())?;
+                    self.ext.maps().put_run(self.handle, &mut file, at, places, extent.is_written)?;
                 }
             }
             at = blocks.end;
@@ -167,14 +172,14 @@ impl<'r> FastReplay<'r> {
     }
 
     fn cut(&self, file: &mut File, blocks: Range<u64>) -> Result<(), VolumeError> {
-        while self.ext.cut_some(self.handle, file, blocks.clone())? {}
+        while self.ext.maps().cut_some(self.handle, file, blocks.clone())? {}
         Ok(())
     }
 
     fn directory(&self, name: &NameChange) -> Result<File, VolumeError> {
         let NameChange { directory, name, .. } = name;
         let file = self.file(*directory)?;
-        let what = || Ext::directory_name(*directory);
+        let what = || Directories::directory_name(*directory);
         if file.kind() != FileKind::Directory || file.inode.links() == 0 {
             return Err(damaged(what(), "it is none"));
         }
@@ -190,7 +195,7 @@ impl<'r> FastReplay<'r> {
     fn add_name(&mut self, change: &NameChange, is_new: bool) -> Result<(), VolumeError> {
         let mut directory = self.directory(change)?;
         let mut file = self.file(change.inode)?;
-        if let Some(found) = self.ext.find_name(self.task, &directory, &change.name)? {
+        if let Some(found) = self.ext.directories().find_name(self.task, &directory, &change.name)? {
             if found.entry.inode == change.inode {
                 return Ok(());
             }
@@ -200,13 +205,13 @@ impl<'r> FastReplay<'r> {
                 found.entry.inode,
                 change.inode
             );
-            return Err(damaged(Ext::directory_name(change.directory), why));
+            return Err(damaged(Directories::directory_name(change.directory), why));
         }
         let (kind, now) = (file.kind(), self.ext.wall(self.task.now()));
         match (kind, is_new) {
             (FileKind::Directory, true) if self.new_directories.remove(&change.inode) => {
                 file.inode.set_size(0);
-                self.ext.fill_directory(self.handle, &mut file, change.directory)?;
+                self.ext.directories().fill_directory(self.handle, &mut file, change.directory)?;
                 file.inode.set_links(2);
                 self.ext.add_links(&mut directory, 1);
             }
@@ -214,7 +219,7 @@ impl<'r> FastReplay<'r> {
                 return Err(damaged(format!("inode {}", change.inode), "it is a directory that has a name"));
             }
             (FileKind::Directory, false) => {
-                if self.ext.parent_of(self.task, &file)? != change.directory {
+                if self.ext.directories().parent_of(self.task, &file)? != change.directory {
                     return Err(damaged(format!("inode {}", change.inode), "it is a directory of another one"));
                 }
                 *self.second_names.entry(change.inode).or_default() += 1;
@@ -227,20 +232,20 @@ impl<'r> FastReplay<'r> {
             }
         }
         self.ext.store_inode(self.handle, &mut file, true)?;
-        self.ext.add_name(self.handle, &mut directory, (&change.name, change.inode, kind))?;
+        self.ext.directories().add_name(self.handle, &mut directory, (&change.name, change.inode, kind))?;
         directory.was_written(now);
         self.ext.store_inode(self.handle, &mut directory, true)
     }
 
     fn remove_name(&mut self, change: &NameChange) -> Result<(), VolumeError> {
         let mut directory = self.directory(change)?;
-        let Some(found) = self.ext.find_name(self.task, &directory, &change.name)? else { return Ok(()) };
+        let Some(found) = self.ext.directories().find_name(self.task, &directory, &change.name)? else { return Ok(()) };
         if found.entry.inode != change.inode {
             let why = format!("inode {} has the name that inode {} loses", found.entry.inode, change.inode);
-            return Err(damaged(Ext::directory_name(change.directory), why));
+            return Err(damaged(Directories::directory_name(change.directory), why));
         }
         let mut file = self.file(change.inode)?;
-        self.ext.remove_name(self.handle, &directory, &found)?;
+        self.ext.directories().remove_name(self.handle, &directory, &found)?;
         directory.was_written(self.ext.wall(self.task.now()));
         let is_directory = file.kind() == FileKind::Directory;
         let links = match (is_directory, self.second_names.get_mut(&change.inode)) {
@@ -248,8 +253,8 @@ impl<'r> FastReplay<'r> {
                 *names -= 1;
                 file.inode.links()
             }
-            (true, _) if !self.ext.is_empty_directory(self.task, &file)? => {
-                return Err(damaged(Ext::directory_name(change.inode), "it loses its name, and is not empty"));
+            (true, _) if !self.ext.directories().is_empty_directory(self.task, &file)? => {
+                return Err(damaged(Directories::directory_name(change.inode), "it loses its name, and is not empty"));
             }
             (true, _) => {
                 self.ext.add_links(&mut directory, -1);
@@ -274,7 +279,7 @@ impl<'r> FastReplay<'r> {
     }
 
     fn put_inode(&mut self, number: u32, bytes: &[u8]) -> Result<(), VolumeError> {
-        let (what, shape) = (|| format!("inode {number}"), &self.ext.shape);
+        let (what, shape) = (|| format!("inode {number}"), &self.ext.metadata.shape);
         if number == 0 || number > shape.inodes || shape.is_reserved(number) {
             return Err(damaged(what(), "no file can have it"));
         }
@@ -291,7 +296,7 @@ impl<'r> FastReplay<'r> {
             let why = format!("it was changed {} s before the volume was made", self.made_at - changed);
             return Err(damaged(what(), why));
         }
-        let is_used = self.ext.is_inode_used(self.task, number)?;
+        let is_used = self.ext.allocation().is_inode_used(self.task, number)?;
         match (is_used, image.links()) {
             (false, 0) => Ok(()),
             (false, _) => self.make_inode(number, image),
@@ -308,7 +313,7 @@ impl<'r> FastReplay<'r> {
         }
         let mut inode = image;
         inode.set_deleted(0);
-        inode.set_blocks(0, self.ext.shape.block_bytes);
+        inode.set_blocks(0, self.ext.metadata.shape.block_bytes);
         if inode.has_map() {
             inode.map_mut().fill(0);
             if inode.has(flag::EXTENTS) {
@@ -318,18 +323,18 @@ impl<'r> FastReplay<'r> {
         if kind == FileKind::Directory {
             inode.set_flags(inode.flags() & !flag::INDEX);
             // The block comes with its name.
-            inode.set_size(self.ext.shape.block_bytes as u64);
+            inode.set_size(self.ext.metadata.shape.block_bytes as u64);
             self.new_directories.insert(number);
         }
-        self.ext.check_inode(number, &inode)?;
-        self.ext.take_inode_number(self.handle, number, kind == FileKind::Directory)?;
+        self.ext.metadata.check_inode(number, &inode)?;
+        self.ext.allocation().take_inode_number(self.handle, number, kind == FileKind::Directory)?;
         self.gone.remove(&number);
         self.ext.store_inode(self.handle, &mut File::new(number, inode), true)
     }
 
     fn change_inode(&mut self, number: u32, image: &Inode, length: usize) -> Result<(), VolumeError> {
         let what = || format!("inode {number}");
-        let stored = self.ext.read_inode(self.task, number)?;
+        let stored = self.ext.metadata.read_inode(self.task, number)?;
         let kept = [flag::EXTENTS, flag::INLINE, flag::ENCRYPTED];
         let is_same = stored.kind() == image.kind()
             && stored.generation() == image.generation()
@@ -338,7 +343,7 @@ impl<'r> FastReplay<'r> {
         if !is_same {
             return Err(damaged(what(), "it is another file's"));
         }
-        let block_bytes = self.ext.shape.block_bytes;
+        let block_bytes = self.ext.metadata.shape.block_bytes;
         let blocks = stored.sectors(block_bytes) * 512 / block_bytes as u64;
         let mut inode = stored.clone();
         for range in [0..BEFORE_MAP, BEHIND_MAP..length] {
@@ -353,7 +358,7 @@ impl<'r> FastReplay<'r> {
         } else if !inode.has_map() {
             inode.map_mut().copy_from_slice(image.map());
         }
-        self.ext.check_inode(number, &inode)?;
+        self.ext.metadata.check_inode(number, &inode)?;
         let links = inode.links();
         let is_orphan = self.ext.is_orphan(self.task, number);
         let mut file = File { is_orphan, ..File::new(number, inode) };
@@ -364,14 +369,14 @@ impl<'r> FastReplay<'r> {
 
 /// The files that the file of orphans names.
 fn filed_orphans(ext: &Ext, task: &Task<'_>) -> Result<Vec<u32>, VolumeError> {
-    let own = ext.shape.orphan_file;
-    let file = File::new(own, ext.read_inode(task, own)?);
-    let seed = ext.seed_of(&file);
+    let own = ext.metadata.shape.orphan_file;
+    let file = File::new(own, ext.metadata.read_inode(task, own)?);
+    let seed = ext.maps().seed_of(&file);
     let mut all = Vec::new();
-    for number in 0..file.inode.size() / ext.shape.block_bytes as u64 {
+    for number in 0..file.inode.size() / ext.metadata.shape.block_bytes as u64 {
         let what = || format!("block {number} of the file of orphans");
-        let place = ext.run(task, &file, number)?.stored().ok_or_else(|| damaged(what(), "it is a hole"))?;
-        let block = ext.block(task, place, &what, &|_| Ok(()))?;
+        let place = ext.maps().run(task, &file, number)?.stored().ok_or_else(|| damaged(what(), "it is a hole"))?;
+        let block = ext.metadata.block(task, place, &what, &|_| Ok(()))?;
         all.extend(orphans::read(&block, place, seed).map_err(|why| damaged(what(), why))?);
     }
     Ok(all)

@@ -56,12 +56,13 @@ impl Ext {
             let error = match made {
                 Ok(()) => {
                     // Files that were freed in parts have come into the list of orphans and left it.
-                    let own = self.shape.superblock_block(0);
+                    let own = self.metadata.shape.superblock_block(0);
                     if changed.remove(&own) {
                         self.restore(own, logged);
                         self.head.get_mut().superblock = superblock;
                     }
-                    let blocks = changed.into_iter().filter_map(|block| Some((block, self.blocks.get(block).ok()?)));
+                    let blocks =
+                        changed.into_iter().filter_map(|block| Some((block, self.metadata.blocks.get(block).ok()?)));
                     replayed.blocks = blocks.collect();
                     break;
                 }
@@ -84,9 +85,9 @@ impl Ext {
 
     /// Gives a block the bytes that it has by the log, or on the device.
     fn restore(&self, block: u64, logged: &BTreeMap<u64, Bytes>) {
-        self.blocks.forget(block);
+        self.metadata.blocks.forget(block);
         if let Some(bytes) = logged.get(&block) {
-            self.blocks.set(block, bytes);
+            self.metadata.blocks.set(block, bytes);
         }
     }
 
@@ -98,17 +99,17 @@ impl Ext {
         fast: &FastCommits,
         count: usize,
     ) -> (BTreeSet<u64>, Result<(), (usize, VolumeError)>) {
-        let below = (Arc::clone(&self.media), Arc::clone(&self.blocks));
+        let below = (Arc::clone(&self.metadata.media), Arc::clone(&self.metadata.blocks));
         let (journal, changed): (CollectedJournal, Changed) = CollectedJournal::new(below, fast.id, self.origin);
-        self.journal = Some(Box::new(journal));
+        self.changes.journal = Some(Box::new(journal));
         // A check has no clock: its changes are not older than the volume.
         let written_at = i64::from(self.head.get_mut().superblock.u32(WRITTEN_AT)) * 1_000_000_000;
         let origin = self.origin;
         self.origin = Timestamp(origin.0.max(written_at));
         let made = self.make_fast_changes(task, fast, count);
-        (self.origin, self.journal) = (origin, None);
+        (self.origin, self.changes.journal) = (origin, None);
         self.nodes = Nodes::new(self.shares.inode_count());
-        self.windows.clear();
+        self.space.windows.clear();
         // The list of orphans is read when its files are freed.
         self.head.get_mut().orphans = Orphans::default();
         let changed = std::mem::take(&mut *changed.lock().unwrap_or_else(PoisonError::into_inner));
@@ -117,7 +118,7 @@ impl Ext {
 
     fn make_fast_changes(&self, task: &Task<'_>, fast: &FastCommits, count: usize) -> Result<(), (usize, VolumeError)> {
         let first = |error| (0, error);
-        let journal = self.journal().map_err(first)?;
+        let journal = self.changes.journal().map_err(first)?;
         places(fast).for_each(|range| journal.common().withhold(range));
         let handle = journal.begin(task, 0).map_err(first)?;
         let made = FastReplay::new(self, task, &handle).map_err(first).and_then(|mut replay| {
@@ -145,7 +146,7 @@ impl Ext {
             |(block, bytes): (&u64, &Bytes)| Logged { block: *block, bytes: bytes.clone(), content: Content::Metadata };
         let transaction = Transaction { id, blocks: blocks.iter().map(logged).collect(), revokes: Vec::new() };
         let records = log.superblock.records_end() - log.superblock.first();
-        let log = Jbd2::new(&self.media, log.place.clone(), log.superblock.clone(), records);
+        let log = Jbd2::new(&self.metadata.media, log.place.clone(), log.superblock.clone(), records);
         match log.has_room(&transaction) {
             true => Ok(FastTransaction { log, transaction }),
             false => Err(format!(

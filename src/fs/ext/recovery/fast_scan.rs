@@ -41,7 +41,7 @@ impl Ext {
             // Nothing is read back, and nobody replays it.
             return Ok(());
         }
-        let mut block = vec![0; self.shape.block_bytes];
+        let mut block = vec![0; self.metadata.shape.block_bytes];
         place.media.read(task, at, &mut block)?;
         if fast_commit::begins(&block) {
             block.fill(0);

@@ -106,7 +106,7 @@ impl<'r> Reader<'r> {
     pub fn read(&self, number: u32) -> Result<Vec<u8>, VolumeError> {
         let place = &self.log.place;
         let (at, _) = place.find(number).ok_or_else(|| damaged(NAME, format!("it has no block {number}")))?;
-        let mut bytes = vec![0; self.ext.shape.block_bytes];
+        let mut bytes = vec![0; self.ext.metadata.shape.block_bytes];
         place.media.read(self.task, at, &mut bytes)?;
         Ok(bytes)
     }

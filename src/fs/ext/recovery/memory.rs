@@ -136,27 +136,29 @@ impl Ext {
 
     /// True if the superblock says that the journal is in memory, or on a device.
     pub fn names_a_journal(&self) -> bool {
-        self.shape.features.has(HAS_JOURNAL) && self.shape.journal_inode == 0 && self.journal_uuid != [0; 16]
+        self.metadata.shape.features.has(HAS_JOURNAL)
+            && self.metadata.shape.journal_inode == 0
+            && self.journal_uuid != [0; 16]
     }
 
     /// The volume can only be read if the newest superblock, which may be in the memory, says that errors were found.
     pub fn notice_errors(&mut self, replayed: &Replayed, access: Access) {
-        if let Some(bytes) = replayed.blocks.get(&self.shape.superblock_block(0)) {
-            let at = PLACE as usize % self.shape.block_bytes;
+        if let Some(bytes) = replayed.blocks.get(&self.metadata.shape.superblock_block(0)) {
+            let at = PLACE as usize % self.metadata.shape.block_bytes;
             let state = Superblock::new(&bytes[at..at + LENGTH]).state();
-            self.read_only = self.read_only.take().or_else(|| self.refuses_errors(state, access));
+            self.changes.read_only = self.changes.read_only.take().or_else(|| self.refuses_errors(state, access));
         }
     }
 
     /// The volume is one with a log in its own inode from now on: in memory, not yet on the device.
     pub fn names_own_log(&mut self) {
-        self.shape.journal_inode = JOURNAL;
+        self.metadata.shape.journal_inode = JOURNAL;
         self.head.get_mut().superblock.name_memory(None);
     }
 
     /// The UUID of the memory in which the journal is, if it is in memory.
     pub fn named_memory(&self) -> Option<[u8; 16]> {
-        let has_moved = self.journal.as_ref().is_some_and(|journal| journal.has_moved());
+        let has_moved = self.changes.journal.as_ref().is_some_and(|journal| journal.has_moved());
         self.memory_name.filter(|_| !has_moved)
     }
 

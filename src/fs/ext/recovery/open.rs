@@ -12,11 +12,10 @@ use super::fast_replay::FastReplayed;
 use super::fast_scan::FastCommits;
 use super::replay::{Replayed, ReplayedLog};
 use crate::device::{BlockDevice, Medium};
-use crate::fs::ext::allocation::blocks::gates;
+use crate::fs::ext::allocation::FreeSpace;
 use crate::fs::ext::allocation::own_blocks::OwnBlocks;
-use crate::fs::ext::allocation::space::Free;
-use crate::fs::ext::allocation::windows::Windows;
 use crate::fs::ext::blocks::{Blocks, Bytes};
+use crate::fs::ext::changes::Changes;
 use crate::fs::ext::error::{OpenExtError, damaged};
 use crate::fs::ext::files::node::Nodes;
 use crate::fs::ext::files::orphans::{Head, Orphans};
@@ -31,6 +30,7 @@ use crate::fs::ext::inspect::uuid;
 use crate::fs::ext::journal::{Jbd2, Journal, Log, LoggedJournal, OrderBelow, TransactionId, VmAwareLog};
 use crate::fs::ext::media::{Below, Media};
 use crate::fs::ext::memory::Shares;
+use crate::fs::ext::metadata::Metadata;
 use crate::fs::ext::names::known::KnownNames;
 use crate::fs::ext::recovery::memory::wanted_memory;
 use crate::fs::ext::settings::LEAST_LOG;
@@ -67,17 +67,17 @@ impl Ext {
     ) -> Result<Ext, OpenExtError> {
         let task = Task::at(Time::ZERO);
         let mut ext = Ext::with_memory_home(&task, below, settings, mounting, access)?;
-        if ext.read_only.is_none() {
+        if ext.changes.read_only.is_none() {
             ext.check_journal_options()?;
         }
         ext.sum_groups(&task)?;
         if let Some(log) = ext.find_log(&task)? {
             let replayed = ext.replayed(&task, &log)?;
             // The superblock in the log is the newest one.
-            if let Some(bytes) = replayed.blocks.get(&ext.shape.superblock_block(0)) {
-                let at = PLACE as usize % ext.shape.block_bytes;
+            if let Some(bytes) = replayed.blocks.get(&ext.metadata.shape.superblock_block(0)) {
+                let at = PLACE as usize % ext.metadata.shape.block_bytes;
                 let state = Superblock::new(&bytes[at..at + LENGTH]).state();
-                ext.read_only = ext.read_only.take().or_else(|| ext.refuses_errors(state, access));
+                ext.changes.read_only = ext.changes.read_only.take().or_else(|| ext.refuses_errors(state, access));
             }
             let begun = ext.settle_log(replayed, access);
             ext.start(&task, log, begun, access)?;
@@ -108,8 +108,8 @@ impl Ext {
         let memory = wanted_memory(settings, memory, journal.is_some(), false)?;
         let mut ext = Ext::on(media, journal, superblock, settings, mounting)?;
         ext.take_memory(memory);
-        ext.read_only = ext.refuses_writing(access);
-        if ext.read_only.is_none() {
+        ext.changes.read_only = ext.refuses_writing(access);
+        if ext.changes.read_only.is_none() {
             ext.check_region()?;
         }
         ext.replay_region(task, access)?;
@@ -151,26 +151,25 @@ impl Ext {
             memory: None,
             memory_name: None,
             journal_media: journal.map(|device| Arc::new(Media::new(device, shape.block_bytes))),
-            media: Arc::new(media),
-            blocks: Arc::new(blocks),
-            shape,
+            metadata: Metadata {
+                shape,
+                media: Arc::new(media),
+                blocks: Arc::new(blocks),
+                own_blocks: OwnBlocks::default(),
+            },
             uuid: superblock.uuid(),
             journal_uuid: superblock.journal_uuid(),
             mount_number: superblock.mount_number(),
             head: Gate::new("superblock", Head { superblock, orphans: Orphans::default() }),
-            groups: gates(),
+            space: FreeSpace::default(),
             renames: Gate::new("renames", ()),
             shared_attributes: Gate::new("shared attributes", ()),
-            free: Free::default(),
-            own_blocks: OwnBlocks::default(),
-            windows: Windows::default(),
             waiting: Waiting::default(),
             generations: AtomicU64::new(mounting.seed),
-            journal: None,
+            changes: Changes::default(),
             nodes: Nodes::new(shares.inode_count()),
             known_names: KnownNames::new(shares.inode_count()),
             mounted: SharedGate::new("mounted", true),
-            read_only: None,
             damage: Vec::new(),
             has_logged_data: AtomicBool::new(false),
             received_blocks: AtomicU64::new(0),
@@ -183,11 +182,11 @@ impl Ext {
         if access == Access::ReadOnly {
             return Some("it was mounted so".to_string());
         }
-        let unwritable = self.shape.features.unwritable();
+        let unwritable = self.metadata.shape.features.unwritable();
         if !unwritable.is_empty() {
             return Some(format!("it has features that cannot be written here: {}", unwritable.join(", ")));
         }
-        if !self.shape.features.has(HAS_JOURNAL) {
+        if !self.metadata.shape.features.has(HAS_JOURNAL) {
             return Some("it has no journal".to_string());
         }
         let state = self.head.get_mut().superblock.state();
@@ -211,28 +210,28 @@ impl Ext {
     pub fn sum_groups(&mut self, task: &Task<'_>) -> Result<(), VolumeError> {
         let (mut blocks, mut inodes, mut own) = (0, 0, Vec::new());
         // Those of the first group follow below, but for the boot record.
-        own.push(0..self.shape.first_data_block);
-        for group in 0..self.shape.groups {
-            let descriptor = self.descriptor(task, group)?;
+        own.push(0..self.metadata.shape.first_data_block);
+        for group in 0..self.metadata.shape.groups {
+            let descriptor = self.metadata.descriptor(task, group)?;
             blocks += u64::from(descriptor.free_blocks);
             inodes += u64::from(descriptor.free_inodes);
-            let start = self.shape.group_start(group);
+            let start = self.metadata.shape.group_start(group);
             let Descriptor { block_bitmap, inode_bitmap, inode_table, .. } = descriptor;
             own.extend([
-                start..start + self.shape.blocks_before(group),
+                start..start + self.metadata.shape.blocks_before(group),
                 block_bitmap..block_bitmap + 1,
                 inode_bitmap..inode_bitmap + 1,
-                inode_table..inode_table + self.shape.table_blocks(),
+                inode_table..inode_table + self.metadata.shape.table_blocks(),
             ]);
         }
         let count: u64 = own.iter().map(|range| range.end - range.start).sum();
-        self.own_blocks = OwnBlocks::of(own);
-        if self.own_blocks.count() != count {
+        self.metadata.own_blocks = OwnBlocks::of(own);
+        if self.metadata.own_blocks.count() != count {
             let why = "two of superblocks, descriptors, bitmaps and inode tables have the same blocks";
             return Err(damaged("the group descriptors", why));
         }
-        self.free.blocks.store(blocks, SeqCst);
-        self.free.inodes.store(inodes, SeqCst);
+        self.space.free.blocks.store(blocks, SeqCst);
+        self.space.free.inodes.store(inodes, SeqCst);
         Ok(())
     }
 
@@ -240,8 +239,8 @@ impl Ext {
     /// may have revoked are left out, but for those that no file can have.
     fn settle_log(&mut self, log: ReplayedLog, access: Access) -> Begun {
         let ReplayedLog { mut blocks, doubtful, next, damage, has_lost, mut fast } = log;
-        let superblock_block = self.shape.superblock_block(0);
-        let is_fixed = |block: u64| block == superblock_block || self.own_blocks.overlaps(&(block..block + 1));
+        let superblock_block = self.metadata.shape.superblock_block(0);
+        let is_fixed = |block: u64| block == superblock_block || self.metadata.own_blocks.overlaps(&(block..block + 1));
         blocks.extend(doubtful.into_iter().filter(|(block, _)| is_fixed(*block)));
         let has_lost = has_lost || fast.damage.is_some();
         damage.into_iter().chain(fast.damage.take()).for_each(|damage| self.tell_of_log(damage, access));
@@ -251,7 +250,7 @@ impl Ext {
     /// Tells that the log is damaged.
     fn tell_of_log(&mut self, damage: Damage, access: Access) {
         if access != Access::DespiteDamage {
-            self.read_only.get_or_insert("its journal is damaged".to_string());
+            self.changes.read_only.get_or_insert("its journal is damaged".to_string());
         }
         self.damage.push(damage);
     }
@@ -270,11 +269,11 @@ impl Ext {
         let transaction = match self.fast_transaction(&log, fast.id, &fast_replayed.blocks) {
             Ok(transaction) => Some(transaction),
             Err(why) => {
-                self.read_only.get_or_insert(why);
+                self.changes.read_only.get_or_insert(why);
                 None
             }
         };
-        if self.read_only.is_some() {
+        if self.changes.read_only.is_some() {
             // With fast commits they are in memory already.
             if fast.commits.is_empty() {
                 return Ok(self.keep_replayed(task, replayed)?);
@@ -306,16 +305,16 @@ impl Ext {
     pub fn check_journal_options(&self) -> Result<(), OpenExtError> {
         let refuse = |why: &str| Err(OpenExtError::Unsupported(why.to_string()));
         let below = OrderBelow {
-            device: self.media.device(),
+            device: self.metadata.media.device(),
             has_journal_device: self.journal_media.is_some(),
             is_in_memory: self.memory.is_some(),
-            has_sums: self.shape.has_checksums(),
+            has_sums: self.metadata.shape.has_checksums(),
         };
         if let Some(why) = self.settings.order.refused(&below) {
             return refuse(why);
         }
         match self.settings.fast_commits {
-            Some(true) if !self.shape.features.has(FAST_COMMIT) => refuse(
+            Some(true) if !self.metadata.shape.features.has(FAST_COMMIT) => refuse(
                 "fast-commit=on is of volumes with the feature fast_commit, which this one has not: leave it out, or set the \
                  feature with 'tune2fs -O fast_commit'",
             ),
@@ -331,7 +330,7 @@ impl Ext {
     /// the log is too small.
     fn add_fast_area(&self, superblock: &mut LogSuperblock) -> Result<bool, OpenExtError> {
         let wanted = self.settings.fast_commits;
-        let can_be = self.shape.features.has(FAST_COMMIT) && self.memory.is_none();
+        let can_be = self.metadata.shape.features.has(FAST_COMMIT) && self.memory.is_none();
         if !can_be || wanted == Some(false) || self.settings.data == DataMode::Journal {
             return Ok(false);
         }
@@ -349,10 +348,10 @@ impl Ext {
     /// Gives a log that is empty the features that this volume's has.
     pub fn adapt_log(&self, superblock: &mut LogSuperblock) {
         superblock.add_feature(feature::REVOKES);
-        if self.shape.features.has(WIDE) {
+        if self.metadata.shape.features.has(WIDE) {
             superblock.add_feature(feature::WIDE);
         }
-        if self.shape.has_checksums() {
+        if self.metadata.shape.has_checksums() {
             superblock.use_sums();
         }
     }
@@ -369,18 +368,18 @@ impl Ext {
         let has_fast_area = self.add_fast_area(&mut superblock)?;
         superblock.set_start(0, next.0);
         self.count_mount(&mut superblock);
-        let most = u32::try_from(self.shares.changed_blocks(self.shape.block_bytes)).unwrap_or(u32::MAX);
+        let most = u32::try_from(self.shares.changed_blocks(self.metadata.shape.block_bytes)).unwrap_or(u32::MAX);
         let records = (superblock.records_end() - superblock.first()).min(most);
         let place = log.place;
         match self.journal_media {
-            Some(_) => self.media.set_journal(&[])?,
-            None => self.own_blocks = std::mem::take(&mut self.own_blocks).with(&place.runs),
+            Some(_) => self.metadata.media.set_journal(&[])?,
+            None => self.metadata.own_blocks = std::mem::take(&mut self.metadata.own_blocks).with(&place.runs),
         }
         if self.memory.is_none() {
             place.media.set_journal(&place.runs)?;
         }
         let mut bytes = superblock.bytes().to_vec();
-        bytes.resize(self.shape.block_bytes, 0);
+        bytes.resize(self.metadata.shape.block_bytes, 0);
         self.clear_fast(task, &place, &superblock)?;
         let label = Label::first(Cause::JournalCommit, Content::Journal);
         place.media.write_metadata(task, place.superblock, &bytes, label)?;
@@ -388,12 +387,12 @@ impl Ext {
         let journal: Box<dyn Journal> = match self.begin_region(next)? {
             Some(journal) => Box::new(journal),
             None => {
-                let (media, blocks) = (Arc::clone(&self.media), Arc::clone(&self.blocks));
+                let (media, blocks) = (Arc::clone(&self.metadata.media), Arc::clone(&self.metadata.blocks));
                 let most_kept = self.settings.kept_bytes.map(|bytes| self.blocks_of(bytes));
                 let log: Box<dyn Log> = match self.begin_memory(next, most_kept.unwrap_or(records))? {
                     Some(monitor) => {
                         let inline = Jbd2::new(&media, place, superblock, records);
-                        let superblock = self.shape.superblock_block(0);
+                        let superblock = self.metadata.shape.superblock_block(0);
                         Box::new(VmAwareLog::new(&media, monitor, inline, superblock, most_kept))
                     }
                     None => Box::new(Jbd2::new(&media, place, superblock, records).in_order(self.settings.order)),
@@ -410,14 +409,14 @@ impl Ext {
                 journal.most_blocks()
             )));
         }
-        self.journal = Some(journal);
-        self.media.write_behind(self.shares.dirty / 4);
+        self.changes.journal = Some(journal);
+        self.metadata.media.write_behind(self.shares.dirty / 4);
         Ok(self.mark_superblock(task, true)?)
     }
 
     /// The number of blocks of so many bytes.
     fn blocks_of(&self, bytes: u64) -> u32 {
-        u32::try_from(bytes / self.shape.block_bytes as u64).unwrap_or(u32::MAX)
+        u32::try_from(bytes / self.metadata.shape.block_bytes as u64).unwrap_or(u32::MAX)
     }
 
     /// Takes the blocks of the log for newer than those on the device. A volume that can only be read keeps it in memory;
@@ -427,7 +426,7 @@ impl Ext {
             return Ok(());
         }
         self.has_logged_data = AtomicBool::new(true);
-        self.keep_copies(task, &replayed.blocks, self.read_only.is_none())
+        self.keep_copies(task, &replayed.blocks, self.changes.read_only.is_none())
     }
 
     /// Takes these bytes of blocks: home, where they are durable then, or in memory.
@@ -437,30 +436,30 @@ impl Ext {
         blocks: &BTreeMap<u64, Bytes>,
         is_written: bool,
     ) -> Result<(), VolumeError> {
-        let superblock_block = self.shape.superblock_block(0);
+        let superblock_block = self.metadata.shape.superblock_block(0);
         let label = Label::first(Cause::Checkpoint, Content::Metadata);
         for (block, bytes) in blocks.iter().map(|(block, bytes)| (*block, bytes)) {
             if block == superblock_block {
-                let at = PLACE as usize % self.shape.block_bytes;
+                let at = PLACE as usize % self.metadata.shape.block_bytes;
                 self.head.get_mut().superblock = Superblock::new(&bytes[at..at + LENGTH]);
             }
             if is_written {
-                self.media.write(task, block, bytes, label)?;
+                self.metadata.media.write(task, block, bytes, label)?;
                 // Blocks that were read before are older.
-                self.blocks.forget(block);
+                self.metadata.blocks.forget(block);
             } else {
-                self.blocks.set(block, bytes);
+                self.metadata.blocks.set(block, bytes);
             }
         }
         if is_written {
-            self.media.flush(task)?;
+            self.metadata.media.flush(task)?;
         }
-        let shape = Shape::of(&self.head.get_mut().superblock, self.media.size_bytes());
+        let shape = Shape::of(&self.head.get_mut().superblock, self.metadata.media.size_bytes());
         let shape = shape.map_err(|why| damaged("the superblock in the journal", why))?;
-        if (shape.blocks, shape.block_bytes) != (self.shape.blocks, self.shape.block_bytes) {
+        if (shape.blocks, shape.block_bytes) != (self.metadata.shape.blocks, self.metadata.shape.block_bytes) {
             return Err(damaged("the superblock in the journal", "it is one of another volume"));
         }
-        self.shape = shape;
+        self.metadata.shape = shape;
         self.sum_groups(task)
     }
 }

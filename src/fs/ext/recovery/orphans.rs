@@ -19,7 +19,7 @@ impl Ext {
         for number in listed {
             self.free_orphan(task, number, true)?;
         }
-        if self.shape.features.has(ORPHAN_FILE) && self.shape.orphan_file != 0 {
+        if self.metadata.shape.features.has(ORPHAN_FILE) && self.metadata.shape.orphan_file != 0 {
             self.free_filed_orphans(task)?;
         }
         Ok(())
@@ -30,19 +30,20 @@ impl Ext {
         let mut listed = Vec::new();
         let mut next = self.head.enter(task).superblock.first_orphan();
         while next != 0 {
-            let is_one = next <= self.shape.inodes && !self.shape.is_reserved(next) && !listed.contains(&next);
+            let is_one =
+                next <= self.metadata.shape.inodes && !self.metadata.shape.is_reserved(next) && !listed.contains(&next);
             if !is_one {
                 return Err(damaged("the list of orphans", format!("it names inode {next}")));
             }
             listed.push(next);
-            next = self.read_inode(task, next)?.deleted();
+            next = self.metadata.read_inode(task, next)?.deleted();
         }
         Ok(listed)
     }
 
     fn free_orphan(&self, task: &Task<'_>, number: u32, is_listed: bool) -> Result<(), VolumeError> {
-        let inode = self.read_inode(task, number)?;
-        self.check_inode(number, &inode)?;
+        let inode = self.metadata.read_inode(task, number)?;
+        self.metadata.check_inode(number, &inode)?;
         let mut file = File::new(number, inode);
         file.is_orphan = is_listed;
         if file.inode.links() == 0 {
@@ -50,8 +51,8 @@ impl Ext {
         }
         let size = file.inode.size();
         self.resize(task, &mut file, size)?;
-        self.within(task, MAP_BLOCKS, |handle| {
-            self.changing(|| {
+        self.changes.within(task, MAP_BLOCKS, |handle| {
+            self.changes.changing(|| {
                 self.remove_orphan(handle, &mut file)?;
                 self.store_inode(handle, &mut file, true)
             })
@@ -60,24 +61,25 @@ impl Ext {
 
     /// Frees the orphans that the file of orphans names, and empties it.
     fn free_filed_orphans(&self, task: &Task<'_>) -> Result<(), VolumeError> {
-        let own = self.shape.orphan_file;
-        let file = File::new(own, self.read_inode(task, own)?);
-        let seed = self.seed_of(&file);
-        for number in 0..file.inode.size() / self.shape.block_bytes as u64 {
+        let own = self.metadata.shape.orphan_file;
+        let file = File::new(own, self.metadata.read_inode(task, own)?);
+        let seed = self.maps().seed_of(&file);
+        for number in 0..file.inode.size() / self.metadata.shape.block_bytes as u64 {
             let what = || format!("block {number} of the file of orphans");
-            let place = self.run(task, &file, number)?.stored().ok_or_else(|| damaged(what(), "it is a hole"))?;
-            let block = self.block(task, place, &what, &|_| Ok(()))?;
+            let place =
+                self.maps().run(task, &file, number)?.stored().ok_or_else(|| damaged(what(), "it is a hole"))?;
+            let block = self.metadata.block(task, place, &what, &|_| Ok(()))?;
             let named = orphans::read(&block, place, seed).map_err(|why| damaged(what(), why))?;
             for orphan in &named {
-                if *orphan > self.shape.inodes || self.shape.is_reserved(*orphan) {
+                if *orphan > self.metadata.shape.inodes || self.metadata.shape.is_reserved(*orphan) {
                     return Err(damaged(what(), format!("it names inode {orphan}")));
                 }
                 self.free_orphan(task, *orphan, false)?;
             }
             if !named.is_empty() {
-                let mut empty = vec![0; self.shape.block_bytes];
+                let mut empty = vec![0; self.metadata.shape.block_bytes];
                 orphans::clear(&mut empty, place, seed);
-                self.within(task, MAP_BLOCKS, |handle| {
+                self.changes.within(task, MAP_BLOCKS, |handle| {
                     handle.set(place, Content::Metadata, &empty);
                     Ok(())
                 })?;
@@ -87,7 +89,7 @@ impl Ext {
         if !features.has(ORPHAN_PRESENT) {
             return Ok(());
         }
-        self.within(task, MAP_BLOCKS, |handle| {
+        self.changes.within(task, MAP_BLOCKS, |handle| {
             let mut head = self.head.enter(task);
             head.superblock.set_features(features.without(ORPHAN_PRESENT));
             self.store_head(handle, &mut head)

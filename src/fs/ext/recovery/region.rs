@@ -82,7 +82,7 @@ impl Ext {
         let Some(nvm) = self.nvm() else { return Ok(()) };
         if self.names_a_journal() {
             let found = self.named_region(&**nvm)?;
-            let widths = (self.shape.block_bytes, self.media.width());
+            let widths = (self.metadata.shape.block_bytes, self.metadata.media.width());
             self.settings.nvm.shape(nvm.bytes(), widths.0, widths.1, Some(found.superblock.shape)).map_err(refused)?;
             return Ok(());
         }
@@ -91,7 +91,7 @@ impl Ext {
 
     fn usable_region(&self, nvm: &dyn Nvm) -> Result<(Option<FoundRegion>, RegionShape), OpenExtError> {
         let volume = (self.uuid, self.mount_number);
-        usable_region(nvm, &self.settings.nvm, volume, (self.shape.block_bytes, self.media.width()))
+        usable_region(nvm, &self.settings.nvm, volume, (self.metadata.shape.block_bytes, self.metadata.media.width()))
     }
 
     /// The region in the memory below, which must be the one that the volume names.
@@ -120,8 +120,8 @@ impl Ext {
         if let Some(why) = mismatch(self.mount_number, found.superblock.mount, &format!("region {wanted}")) {
             return Err(refused(format!("{why}, or {GIVE_UP}")));
         }
-        let (made_for, block_bytes) = (found.superblock.shape.block_bytes as usize, self.shape.block_bytes);
-        if (made_for, found.superblock.shape.width as usize) != (block_bytes, self.media.width()) {
+        let (made_for, block_bytes) = (found.superblock.shape.block_bytes as usize, self.metadata.shape.block_bytes);
+        if (made_for, found.superblock.shape.width as usize) != (block_bytes, self.metadata.media.width()) {
             let what = format!("was made for blocks of {made_for} bytes, and those of the volume have {block_bytes}");
             return Err(refused(format!("region {wanted} {what}: its superblock is damaged")));
         }
@@ -131,9 +131,9 @@ impl Ext {
     /// Committed blocks of a region that are not home. Blocks that the volume does not have are damage.
     pub fn replayed_region(&self, nvm: &dyn Nvm, region: &FoundRegion) -> Replayed {
         let mut found = region.replayable(nvm);
-        let superblock_block = self.shape.superblock_block(0);
+        let superblock_block = self.metadata.shape.superblock_block(0);
         found.blocks.retain(|block, _| {
-            let is_there = self.shape.holds(*block, 1) || *block == superblock_block;
+            let is_there = self.metadata.shape.holds(*block, 1) || *block == superblock_block;
             if !is_there {
                 let why = format!("an image of block {block}: the volume has no such block");
                 found.damaged.push(damaged("the journal in non-volatile memory", why));
@@ -159,7 +159,7 @@ impl Ext {
         self.notice_errors(&replayed, access);
         self.keep_replayed(task, replayed)?;
         self.names_own_log();
-        if self.read_only.is_none() {
+        if self.changes.read_only.is_none() {
             self.has_logged_data = false.into();
             // A crash on the way leaves a volume that names a region without transactions, or does not name it.
             let region = region.let_go(&*nvm);
@@ -187,7 +187,7 @@ impl Ext {
         );
         superblock.write(&*nvm);
         self.memory_name = Some(superblock.region);
-        let below = (Arc::clone(&self.media), Arc::clone(&self.blocks));
+        let below = (Arc::clone(&self.metadata.media), Arc::clone(&self.metadata.blocks));
         Ok(Some(NvmJournal::new(nvm, superblock, (&options, checkpointing), below, self.origin)))
     }
 }

@@ -102,7 +102,7 @@ impl Ext {
                 let repair = "the copy is left out, and the block stays as it was".to_string();
                 Damage { what: what(why), repair }
             };
-            if !self.shape.holds(block, 1) && block != self.shape.superblock_block(0) {
+            if !self.metadata.shape.holds(block, 1) && block != self.metadata.shape.superblock_block(0) {
                 lost.insert(block, leaves_out("the volume has no such block"));
                 continue;
             }

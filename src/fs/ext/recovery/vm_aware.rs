@@ -107,10 +107,11 @@ impl Ext {
         let mut damage = Vec::new();
         let mut blocks = BTreeMap::new();
         for (block, frame) in &kept.blocks {
-            if frame.len() != self.media.width() {
-                let why = format!("block {block} has {} bytes, and should have {}", frame.len(), self.media.width());
+            if frame.len() != self.metadata.media.width() {
+                let why =
+                    format!("block {block} has {} bytes, and should have {}", frame.len(), self.metadata.media.width());
                 damage.push(damaged("the memory that the monitor kept", why));
-            } else if self.shape.holds(*block, 1) || *block == self.shape.superblock_block(0) {
+            } else if self.metadata.shape.holds(*block, 1) || *block == self.metadata.shape.superblock_block(0) {
                 blocks.insert(*block, frame.clone());
             } else {
                 let why = format!("it has block {block}, which the volume has not");
@@ -136,7 +137,7 @@ impl Ext {
         let next = replayed.next;
         self.keep_replayed(task, replayed)?;
         self.names_own_log();
-        if self.read_only.is_none() {
+        if self.changes.read_only.is_none() {
             self.has_logged_data = false.into();
             self.adopt(kept.blocks);
             // A crash on the way leaves a volume that names memory without blocks, or does not name it.
@@ -155,8 +156,8 @@ impl Ext {
         }
         self.has_logged_data = true.into();
         for (block, bytes) in kept {
-            if let Err(before) = self.blocks.get(block) {
-                self.blocks.insert(block, bytes, before);
+            if let Err(before) = self.metadata.blocks.get(block) {
+                self.metadata.blocks.insert(block, bytes, before);
             }
         }
     }
@@ -166,7 +167,7 @@ impl Ext {
     fn forget_older_memory(&mut self, task: &Task<'_>, monitor: &dyn Monitor) -> Result<(), OpenExtError> {
         let kept = monitor.kept_of(self.uuid).map_err(refused)?;
         let last = self.head.get_mut().superblock.last_memory();
-        match kept.filter(|kept| kept.volume == self.uuid && kept.name == last && self.read_only.is_none()) {
+        match kept.filter(|kept| kept.volume == self.uuid && kept.name == last && self.changes.read_only.is_none()) {
             Some(kept) => {
                 task.ask(|at| monitor.let_go(at, kept.last.wrapping_add(1))).map_err(refused)?;
                 monitor.end().map_err(refused)
@@ -183,12 +184,12 @@ impl Ext {
     ) -> Result<Option<Arc<dyn Monitor>>, OpenExtError> {
         let Some(monitor) = self.monitor().map(Arc::clone) else { return Ok(None) };
         let name = self.new_memory_name();
-        let (blocks, width) = (self.shape.blocks, self.media.width());
-        let most_in_memory = self.shares.blocks / self.shape.block_bytes as u64 + 4 * u64::from(most_kept);
+        let (blocks, width) = (self.metadata.shape.blocks, self.metadata.media.width());
+        let most_in_memory = self.shares.blocks / self.metadata.shape.block_bytes as u64 + 4 * u64::from(most_kept);
         let volume = KeptVolume { uuid: self.uuid, name, blocks, width, most_in_memory };
         monitor.begin(volume, next.0).map_err(refused)?;
         if let Some(arena) = monitor.arena() {
-            self.blocks.keep_in(arena);
+            self.metadata.blocks.keep_in(arena);
         }
         self.memory_name = Some(name);
         Ok(Some(monitor))

@@ -6,7 +6,6 @@ use super::Check;
 use super::index::Index;
 use super::maps::FileMap;
 use super::tree::LOST_AND_FOUND;
-use crate::fs::ext::Ext;
 use crate::fs::ext::blocks::Bytes;
 use crate::fs::ext::format::bytes::{le16, le32, put32};
 use crate::fs::ext::format::entries::{self, Entries, Entry, kind_number};
@@ -15,6 +14,7 @@ use crate::fs::ext::format::group::flag as group_flag;
 use crate::fs::ext::format::index;
 use crate::fs::ext::format::inode::{Inode, flag};
 use crate::fs::ext::format::shape::ROOT;
+use crate::fs::ext::names::Directories;
 use crate::fs::volume::{FileKind, VolumeError};
 use std::collections::BTreeSet;
 
@@ -72,16 +72,16 @@ impl Check<'_> {
     }
 
     pub(super) fn seed(&self, number: u32, inode: &Inode) -> Option<u32> {
-        self.ext.shape.checksums.inode_seed(number, inode.generation())
+        self.ext.metadata.shape.checksums.inode_seed(number, inode.generation())
     }
 
     /// The entries of a block as far as they are a chain, and why they do not go on.
     fn entries(&self, block: &[u8]) -> (Vec<Entry>, Option<String>) {
         let mut found = Vec::new();
-        for entry in Entries::of(block, self.ext.shape.has_checksums(), true) {
+        for entry in Entries::of(block, self.ext.metadata.shape.has_checksums(), true) {
             match entry {
                 Ok(entry) => found.push(entry),
-                Err(why) if !self.ext.shape.has_checksums() => {
+                Err(why) if !self.ext.metadata.shape.has_checksums() => {
                     return (self.with_those_behind(block, found), Some(why));
                 }
                 Err(why) => {
@@ -105,12 +105,13 @@ impl Check<'_> {
             let is_name = !name.is_empty() && !name.iter().any(|byte| [0, b'/'].contains(byte));
             is_name && name != b"." && name != b".." && self.walk.files.contains_key(&entry.inode)
         };
-        found.extend(entries::behind(block, broken, self.ext.shape.has_checksums()).into_iter().filter(can_be));
+        found
+            .extend(entries::behind(block, broken, self.ext.metadata.shape.has_checksums()).into_iter().filter(can_be));
         found
     }
 
     fn directory(&mut self, number: u32) -> Result<(), VolumeError> {
-        let title = Ext::directory_name(number);
+        let title = Directories::directory_name(number);
         let mut inode = self.inode(number)?;
         let seed = self.seed(number, &inode);
         let places = self.directory_places(number)?;
@@ -160,7 +161,7 @@ impl Check<'_> {
 
     /// Checks `.` and `..`, and returns the inode of `..`, or 0.
     fn dots(&mut self, number: u32, block: &[u8], reading: &mut Reading) -> u32 {
-        let title = Ext::directory_name(number);
+        let title = Directories::directory_name(number);
         let is_dot = |at: usize, name: &[u8]| {
             let length = name.len();
             usize::from(block[at + 6]) == length && &block[at + 8..at + 8 + length] == name
@@ -196,7 +197,7 @@ impl Check<'_> {
 
     /// The number of a kind in an entry: 0 on a volume whose entries do not have it.
     pub(super) fn entry_kind(&self, kind: FileKind) -> u8 {
-        if self.ext.shape.has_file_types() { kind_number(kind) } else { 0 }
+        if self.ext.metadata.shape.has_file_types() { kind_number(kind) } else { 0 }
     }
 
     fn names_of_block(
@@ -208,7 +209,7 @@ impl Check<'_> {
         index: Option<&Index>,
         reading: &mut Reading,
     ) -> Result<(), VolumeError> {
-        let title = Ext::directory_name(number);
+        let title = Directories::directory_name(number);
         let (found, fault) = self.entries(block);
         if let Some(why) = fault {
             // The index is given up: its nodes look like blocks without names.
@@ -231,7 +232,7 @@ impl Check<'_> {
             let text = entry.name(block);
             if let Some((index, (begin, end))) = index.and_then(|index| Some((index, *index.ranges.get(&(at as u64))?)))
             {
-                let major = index.kind.hash(text, self.ext.shape.hasher.seed).major;
+                let major = index.kind.hash(text, self.ext.metadata.shape.hasher.seed).major;
                 if major < begin || end.is_some_and(|end| u64::from(major) >= end) {
                     let what =
                         format!("block {at} of {title} has a name with hash {major:08x}, which belongs elsewhere");
@@ -254,7 +255,7 @@ impl Check<'_> {
         mut name: Name,
         reading: &mut Reading,
     ) -> Result<(), VolumeError> {
-        let title = Ext::directory_name(number);
+        let title = Directories::directory_name(number);
         let shown = String::from_utf8_lossy(&name.text).into_owned();
         let named = name.inode;
         let drop = |check: &mut Self, reading: &mut Reading, why: String| {
@@ -265,7 +266,11 @@ impl Check<'_> {
             drop(self, reading, format!("for inode {named} cannot be there"));
             return Ok(());
         }
-        if named > self.ext.shape.inodes || self.ext.shape.is_reserved(named) || named == ROOT || named == number {
+        if named > self.ext.metadata.shape.inodes
+            || self.ext.metadata.shape.is_reserved(named)
+            || named == ROOT
+            || named == number
+        {
             drop(self, reading, format!("names inode {named}, which cannot be"));
             return Ok(());
         }
@@ -307,7 +312,7 @@ impl Check<'_> {
     /// Looks at an inode in a part of its table that its group calls unused. True if it is in use: the walk begins again
     /// with that part.
     fn find_unseen(&mut self, number: u32) -> Result<bool, VolumeError> {
-        let shape = &self.ext.shape;
+        let shape = &self.ext.metadata.shape;
         let (group, at) = shape.place_of_inode(number);
         let mut descriptor = self.groups[group as usize];
         let has_no_inodes = descriptor.has(group_flag::NO_INODES);
@@ -324,7 +329,8 @@ impl Check<'_> {
         let what = format!("inode {number} is in use, and group {group} says that it never was");
         self.found(what, "the group is corrected");
         descriptor.flags &= !group_flag::NO_INODES;
-        descriptor.never_used = shape_rest(self.ext.shape.group_inodes, at, has_no_inodes, descriptor.never_used);
+        descriptor.never_used =
+            shape_rest(self.ext.metadata.shape.group_inodes, at, has_no_inodes, descriptor.never_used);
         self.groups[group as usize] = descriptor;
         self.store_descriptor(group, &descriptor)?;
         self.walk.starts_again = true;
@@ -389,7 +395,7 @@ impl Check<'_> {
     fn rewrite(&mut self, number: u32, parent: u32, names: &[Name]) -> Result<(), VolumeError> {
         self.walk.lists.insert(number);
         let inode = self.inode(number)?;
-        let has_tail = self.ext.shape.has_checksums();
+        let has_tail = self.ext.metadata.shape.has_checksums();
         let empty = self.empty_directory(number, if parent == 0 { ROOT } else { parent });
         let mut left = names.iter().peekable();
         let mut block = empty;
@@ -414,7 +420,7 @@ impl Check<'_> {
                 left.next();
             }
             self.put_directory_block(number, &inode, places[at], at, block)?;
-            block = vec![0; self.ext.shape.block_bytes];
+            block = vec![0; self.ext.metadata.shape.block_bytes];
             entries::clear(&mut block, has_tail);
             at += 1;
         }
@@ -442,8 +448,8 @@ impl Check<'_> {
 
     /// The first block of an empty directory.
     pub(super) fn empty_directory(&self, number: u32, parent: u32) -> Vec<u8> {
-        let has_tail = self.ext.shape.has_checksums();
-        let mut block = vec![0; self.ext.shape.block_bytes];
+        let has_tail = self.ext.metadata.shape.has_checksums();
+        let mut block = vec![0; self.ext.metadata.shape.block_bytes];
         entries::clear(&mut block, has_tail);
         let (end, kind) = (entries::room(block.len(), has_tail).end, self.entry_kind(FileKind::Directory));
         entries::write_entry(&mut block, 0, DOT, number, b".", kind);
@@ -511,8 +517,8 @@ impl Check<'_> {
                 self.found(format!("no block is free for a name of inode {named}"), "the file stays without a name");
                 return Ok(());
             };
-            let mut block = vec![0; self.ext.shape.block_bytes];
-            entries::clear(&mut block, self.ext.shape.has_checksums());
+            let mut block = vec![0; self.ext.metadata.shape.block_bytes];
+            entries::clear(&mut block, self.ext.metadata.shape.has_checksums());
             self.put_directory_block(directory, &inode, place, places.len(), block)?;
             let places = [places, vec![place]].concat();
             self.put_directory_map(directory, &places)?;
@@ -536,7 +542,7 @@ impl Check<'_> {
         named: u32,
         kind: u8,
     ) -> Result<bool, VolumeError> {
-        let has_tail = self.ext.shape.has_checksums();
+        let has_tail = self.ext.metadata.shape.has_checksums();
         for place in places {
             let mut block = self.read(*place)?.to_vec();
             if entries::put(&mut block, has_tail, named, text, kind) == Ok(true) {

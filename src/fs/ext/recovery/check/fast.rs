@@ -49,7 +49,7 @@ impl Check<'_> {
         if writes && !replayed.blocks.is_empty() {
             let transaction = self.ext.fast_transaction(log, fast.id, &replayed.blocks);
             let transaction = transaction.map_err(OpenExtError::Unrepairable)?;
-            self.ext.media.flush(self.task)?;
+            self.ext.metadata.media.flush(self.task)?;
             next = transaction.store(self.task, self.now.0)?;
         }
         self.take_blocks(replayed.blocks, writes)?;

@@ -141,13 +141,13 @@ impl Check<'_> {
 
     /// Reads a block, mended if it is. Its content is not checked.
     fn read(&self, block: u64) -> Result<Bytes, VolumeError> {
-        self.ext.block(self.task, block, &|| format!("block {block}"), &|_| Ok(()))
+        self.ext.metadata.block(self.task, block, &|| format!("block {block}"), &|_| Ok(()))
     }
 
     /// Changes a block, in memory.
     fn write(&mut self, block: u64, bytes: Vec<u8>) {
-        debug_assert_eq!(bytes.len(), self.ext.shape.block_bytes);
-        self.ext.blocks.set(block, &bytes);
+        debug_assert_eq!(bytes.len(), self.ext.metadata.shape.block_bytes);
+        self.ext.metadata.blocks.set(block, &bytes);
         self.changed.insert(block);
     }
 
@@ -179,7 +179,7 @@ impl Check<'_> {
 
     /// Takes the first free block; `None` if no block is free.
     fn take_block(&mut self) -> Option<u64> {
-        let end = self.ext.shape.blocks as u32;
+        let end = self.ext.metadata.shape.blocks as u32;
         let block = bits::next_clear(&self.walk.used, self.walk.next_free as u32, end)?;
         bits::put(&mut self.walk.used, block..block + 1, true);
         self.walk.next_free = u64::from(block) + 1;
@@ -189,7 +189,7 @@ impl Check<'_> {
     /// Walks over the volume once. Mended blocks stay in memory.
     fn walk(&mut self) -> Result<(), VolumeError> {
         loop {
-            let shape = &self.ext.shape;
+            let shape = &self.ext.metadata.shape;
             self.walk = Walk {
                 used: vec![0; (shape.blocks as usize).div_ceil(8)],
                 used_inodes: vec![0; shape.inodes as usize / 8],

@@ -121,7 +121,7 @@ impl Ext {
         superblock.name_memory(Some(memory.0));
         superblock.set_mount_number(memory.1);
         superblock.sum();
-        self.shape.journal_inode = 0;
+        self.metadata.shape.journal_inode = 0;
         (self.journal_uuid, self.mount_number) = memory;
         self.head.get_mut().superblock = superblock.clone();
         let what = format!("memory {} has blocks of the volume, which does not name it", uuid(memory.0));
@@ -189,7 +189,7 @@ impl<'c> Check<'c> {
             opened => opened?,
         };
         ext.take_memory(memory);
-        ext.read_only = Some("it is checked".to_string());
+        ext.changes.read_only = Some("it is checked".to_string());
         if source_of != Source::Primary {
             findings.extend(ext.find_journal_again(task, &mut superblock, source_of)?);
         }
@@ -252,7 +252,7 @@ impl<'c> Check<'c> {
         self.take_blocks(replayed.blocks, writes)?;
         self.name_own_log();
         if writes {
-            self.ext.media.flush(self.task)?;
+            self.ext.metadata.media.flush(self.task)?;
             let region = region.let_go(&*nvm);
             self.write_superblock()?;
             region.emptied().write(&*nvm);
@@ -270,7 +270,7 @@ impl<'c> Check<'c> {
         self.take_blocks(replayed.blocks, writes)?;
         self.name_own_log();
         if writes {
-            self.ext.media.flush(self.task)?;
+            self.ext.metadata.media.flush(self.task)?;
             unless_gone(monitor, self.task.ask(|at| monitor.let_go(at, replayed.next.0)).map(drop))?;
             self.write_superblock()?;
             unless_gone(monitor, monitor.end())?;
@@ -282,14 +282,15 @@ impl<'c> Check<'c> {
     pub(super) fn write_superblock(&mut self) -> Result<(), OpenExtError> {
         self.ext.tell_copies(self.task, &self.superblock)?;
         let (place, block) = self.superblock_block()?;
-        self.ext.media.write(self.task, place, &block, LABEL)?;
-        self.ext.blocks.set(place, &block);
-        Ok(self.ext.media.flush(self.task)?)
+        self.ext.metadata.media.write(self.task, place, &block, LABEL)?;
+        self.ext.metadata.blocks.set(place, &block);
+        Ok(self.ext.metadata.media.flush(self.task)?)
     }
 
     /// The block of the superblock, with that in it.
     pub(super) fn superblock_block(&self) -> Result<(u64, Vec<u8>), VolumeError> {
-        let (place, at) = (self.ext.shape.superblock_block(0), PLACE as usize % self.ext.shape.block_bytes);
+        let (place, at) =
+            (self.ext.metadata.shape.superblock_block(0), PLACE as usize % self.ext.metadata.shape.block_bytes);
         let mut block = self.read(place)?.to_vec();
         block[at..at + LENGTH].copy_from_slice(self.superblock.bytes());
         Ok((place, block))
@@ -299,30 +300,33 @@ impl<'c> Check<'c> {
     fn name_own_log(&mut self) {
         self.superblock.name_memory(None);
         self.superblock.sum();
-        self.ext.shape.journal_inode = JOURNAL;
+        self.ext.metadata.shape.journal_inode = JOURNAL;
     }
 
     /// Takes the newest bytes of blocks from a journal.
     pub(super) fn take_blocks(&mut self, blocks: BTreeMap<u64, Bytes>, writes: bool) -> Result<(), OpenExtError> {
-        let superblock_block = self.ext.shape.superblock_block(0);
+        let superblock_block = self.ext.metadata.shape.superblock_block(0);
         for (block, bytes) in blocks {
             if block == superblock_block {
-                let at = PLACE as usize % self.ext.shape.block_bytes;
+                let at = PLACE as usize % self.ext.metadata.shape.block_bytes;
                 self.take_superblock(Superblock::new(&bytes[at..at + LENGTH]));
             }
             if writes {
-                self.ext.media.write(self.task, block, &bytes, LABEL)?;
+                self.ext.metadata.media.write(self.task, block, &bytes, LABEL)?;
             }
-            self.ext.blocks.set(block, &bytes);
+            self.ext.metadata.blocks.set(block, &bytes);
         }
         Ok(())
     }
 
     /// Takes a superblock from the log, if it is one of this volume.
     fn take_superblock(&mut self, superblock: Superblock) {
-        match Shape::of(&superblock, self.ext.media.size_bytes()) {
-            Ok(shape) if (shape.blocks, shape.block_bytes) == (self.ext.shape.blocks, self.ext.shape.block_bytes) => {
-                self.ext.shape = shape;
+        match Shape::of(&superblock, self.ext.metadata.media.size_bytes()) {
+            Ok(shape)
+                if (shape.blocks, shape.block_bytes)
+                    == (self.ext.metadata.shape.blocks, self.ext.metadata.shape.block_bytes) =>
+            {
+                self.ext.metadata.shape = shape;
                 self.superblock = superblock;
             }
             Ok(_) => self.found("the journal has a superblock of another volume", "it is left out"),
@@ -335,7 +339,9 @@ impl<'c> Check<'c> {
         let mut listed = Vec::new();
         let mut next = self.superblock.first_orphan();
         while next != 0 {
-            let can_be = next <= self.ext.shape.inodes && !self.ext.shape.is_reserved(next) && !listed.contains(&next);
+            let can_be = next <= self.ext.metadata.shape.inodes
+                && !self.ext.metadata.shape.is_reserved(next)
+                && !listed.contains(&next);
             let inode = if can_be { Some(self.inode(next)?) } else { None };
             let Some(inode) = inode.filter(|inode| inode.kind().is_some()) else {
                 self.found(format!("the list of orphans names inode {next}"), "the list is cut off there");
@@ -353,23 +359,24 @@ impl<'c> Check<'c> {
             next = inode.deleted();
         }
         self.orphans.extend(listed);
-        if self.ext.shape.features.has(ORPHAN_FILE) && self.ext.shape.orphan_file != 0 {
+        if self.ext.metadata.shape.features.has(ORPHAN_FILE) && self.ext.metadata.shape.orphan_file != 0 {
             self.find_filed_orphans()?;
         }
         Ok(())
     }
 
     fn find_filed_orphans(&mut self) -> Result<(), VolumeError> {
-        let own = self.ext.shape.orphan_file;
-        if own > self.ext.shape.inodes {
+        let own = self.ext.metadata.shape.orphan_file;
+        if own > self.ext.metadata.shape.inodes {
             return Err(damaged("the file of orphans", format!("it has inode {own}")));
         }
         for place in self.orphan_blocks()? {
             let (block, seed) = (self.read(place)?, self.orphan_seed()?);
             match orphans::read(&block, place, seed) {
                 Ok(named) => {
-                    let can_be =
-                        |orphan: &u32| *orphan <= self.ext.shape.inodes && !self.ext.shape.is_reserved(*orphan);
+                    let can_be = |orphan: &u32| {
+                        *orphan <= self.ext.metadata.shape.inodes && !self.ext.metadata.shape.is_reserved(*orphan)
+                    };
                     let named: Vec<u32> = named.into_iter().filter(can_be).collect();
                     self.orphans.extend(named);
                 }
@@ -383,7 +390,7 @@ impl<'c> Check<'c> {
     }
 
     fn orphan_blocks(&mut self) -> Result<Vec<u64>, VolumeError> {
-        let own = self.ext.shape.orphan_file;
+        let own = self.ext.metadata.shape.orphan_file;
         let inode = self.inode(own)?;
         let known = self.walk.findings.len();
         let map = self.read_map(own, &inode)?;
@@ -392,12 +399,12 @@ impl<'c> Check<'c> {
     }
 
     fn orphan_seed(&self) -> Result<Option<u32>, VolumeError> {
-        let own = self.ext.shape.orphan_file;
-        Ok(self.ext.shape.checksums.inode_seed(own, self.inode(own)?.generation()))
+        let own = self.ext.metadata.shape.orphan_file;
+        Ok(self.ext.metadata.shape.checksums.inode_seed(own, self.inode(own)?.generation()))
     }
 
     fn empty_orphan_block(&mut self, place: u64) -> Result<(), VolumeError> {
-        let mut empty = vec![0; self.ext.shape.block_bytes];
+        let mut empty = vec![0; self.ext.metadata.shape.block_bytes];
         orphans::clear(&mut empty, place, self.orphan_seed()?);
         self.write(place, empty);
         Ok(())
@@ -417,7 +424,7 @@ impl<'c> Check<'c> {
             self.cut_to_size(number, &inode)?;
         }
         self.superblock.set32(232, 0);
-        if self.ext.shape.features.has(ORPHAN_FILE) && self.ext.shape.orphan_file != 0 {
+        if self.ext.metadata.shape.features.has(ORPHAN_FILE) && self.ext.metadata.shape.orphan_file != 0 {
             for place in self.orphan_blocks()? {
                 self.empty_orphan_block(place)?;
             }
@@ -429,7 +436,7 @@ impl<'c> Check<'c> {
 
     /// Drops blocks of a file behind its end. The rest of the last one reads as zeros.
     fn cut_to_size(&mut self, number: u32, inode: &Inode) -> Result<(), VolumeError> {
-        let block_bytes = self.ext.shape.block_bytes as u64;
+        let block_bytes = self.ext.metadata.shape.block_bytes as u64;
         let (size, end) = (inode.size(), inode.size().div_ceil(block_bytes));
         if !inode.has_map() {
             return Ok(());
@@ -451,7 +458,7 @@ impl<'c> Check<'c> {
 
     /// Refuses a volume that a walk would call damaged, although it is sound.
     fn refuse_uncheckable(&self) -> Result<(), OpenExtError> {
-        let shape = &self.ext.shape;
+        let shape = &self.ext.metadata.shape;
         let why = if shape.features.has(BIGALLOC) {
             "it has clusters (bigalloc)".to_string()
         } else if shape.blocks > u64::from(u32::MAX) {
@@ -469,14 +476,14 @@ impl<'c> Check<'c> {
 
     /// Why the volume cannot be repaired here, if so.
     fn unwritable(&self) -> Option<String> {
-        let unwritable = self.ext.shape.features.unwritable();
+        let unwritable = self.ext.metadata.shape.features.unwritable();
         (!unwritable.is_empty()).then(|| unwritable.join(", "))
     }
 
     /// Writes the mended blocks.
     fn store(&mut self) -> Result<(), OpenExtError> {
         self.leave_log()?;
-        let (media, task) = (Arc::clone(&self.ext.media), self.task);
+        let (media, task) = (Arc::clone(&self.ext.metadata.media), self.task);
         let was_clean = self.superblock.state() == state::CLEAN && !self.superblock.features().has(NEEDS_RECOVERY);
         if self.changed.is_empty() && was_clean && self.superblock == self.stored {
             return Ok(());
@@ -510,8 +517,8 @@ impl<'c> Check<'c> {
         self.ext.tell_copies(self.task, &self.superblock)?;
         let (block, bytes) = self.superblock_block()?;
         self.write(block, bytes.clone());
-        self.ext.media.write(self.task, block, &bytes, LABEL)?;
-        Ok(self.ext.media.flush(self.task)?)
+        self.ext.metadata.media.write(self.task, block, &bytes, LABEL)?;
+        Ok(self.ext.metadata.media.flush(self.task)?)
     }
 }
 
