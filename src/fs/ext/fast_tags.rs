@@ -5,12 +5,12 @@
 //! file's inode behind them: the kernel counts a file's blocks when it replays its inode, and a name changes its time. Directories have no tags of their own: their blocks, sizes, links and times follow from the
 //! names. A file without a name is not told, since its last unlink was.
 
-use super::Ext;
 use super::files::extent_tree::in_extents;
+use super::files::inodes::Inodes;
 use super::files::node::File;
 use super::format::fast_commit::Change;
 use super::format::inode::{Inode, Stamp, flag};
-use super::journal::{FastTags, Handle, Journal, Pending, Reason, TrackedFile, TransactionId};
+use super::journal::{FastTags, Journal, Pending, Reason, TrackedFile, TransactionId};
 use crate::fs::volume::{FileKind, VolumeError};
 use crate::task::Task;
 
@@ -32,7 +32,7 @@ pub enum Wanted {
     Order,
 }
 
-impl Ext {
+impl Inodes<'_> {
     /// Makes a transaction's changes of a file durable, or puts them in order, unless they are: by a fast commit, or else in
     /// full. The task is behind no gate.
     pub fn commit_of(
@@ -57,18 +57,6 @@ impl Ext {
         match wanted {
             Wanted::Durability => journal.commit(task, id),
             Wanted::Order => journal.order(task, id),
-        }
-    }
-
-    /// A file's inode was put into the table: tracks that.
-    pub fn track_inode(&self, handle: &Handle<'_>, file: &File) {
-        let Some(tracker) = handle.tracker() else { return };
-        match file.kind() {
-            FileKind::Directory => {}
-            _ if file.inode.links() == 0 => {}
-            FileKind::Regular if file.inode.has(flag::EXTENTS) => tracker.inode(file.number),
-            FileKind::Regular => tracker.exclude(Reason::BlockMap),
-            _ => tracker.exclude(Reason::Kind),
         }
     }
 
@@ -133,7 +121,7 @@ impl Ext {
         for range in file.ranges() {
             let (mut at, end) = (range.start, range.end.min(u64::from(u32::MAX)));
             while at < end {
-                let run = self.maps().run(task, stored, at)?;
+                let run = self.maps.run(task, stored, at)?;
                 let count = run.count.min(end - at);
                 match run.place {
                     Some(place) => {

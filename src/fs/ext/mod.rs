@@ -51,16 +51,19 @@ pub use memory::MemoryUse;
 pub use recovery::hold_memory_of;
 pub use settings::{DataMode, ExtSettings, KIND};
 
-use super::volume::{Damage, Timestamp, VolumeError};
-use crate::task::{Gate, SharedGate, Task};
+use super::volume::{Damage, Timestamp};
+use crate::task::{Gate, SharedGate};
 use crate::time::Time;
 use allocation::{Allocation, FreeSpace};
 use blocks::Blocks;
 use changes::Changes;
+use files::inodes::Inodes;
 use files::map::Maps;
-use files::node::{File, Node, Nodes};
+use files::node::Nodes;
 use files::orphans::Head;
-use files::storing::Waiting;
+use files::waiting::Waiting;
+use files::write_back::WriteBack;
+use files::writing::Writes;
 use format::mount_number::MountNumber;
 use media::JournalMemory;
 use media::Media;
@@ -81,8 +84,6 @@ pub struct Ext {
     journal_media: Option<Arc<Media>>,
     /// The memory in which the journal is.
     memory: Option<JournalMemory>,
-    /// The UUID by which the superblock names that, while the volume is mounted with it.
-    memory_name: Option<[u8; 16]>,
     /// The page cache: clean pages of files, by their blocks on the volume. Its readers and writers are behind the gate of
     /// its file. A block that is freed may stay: it is written before it is read for another file.
     pages: Option<Blocks>,
@@ -120,7 +121,7 @@ pub struct Ext {
 impl Ext {
     /// The time on the wall clock.
     fn wall(&self, at: Time) -> Timestamp {
-        Timestamp(self.origin.0.saturating_add(i64::try_from(at.0).unwrap_or(i64::MAX)))
+        self.origin.after(at)
     }
 
     /// Free blocks and inodes.
@@ -138,36 +139,39 @@ impl Ext {
         Directories { metadata: &self.metadata, maps: self.maps(), known_names: &self.known_names }
     }
 
-    fn has_logged_data(&self) -> bool {
-        self.has_logged_data.load(std::sync::atomic::Ordering::Relaxed)
-    }
-
-    /// An inode that is in use.
-    fn node(&self, task: &Task<'_>, number: u32) -> Result<Arc<Node>, VolumeError> {
-        if number == 0 || number > self.metadata.shape.inodes || self.metadata.shape.is_reserved(number) {
-            return Err(VolumeError::NotFound);
-        }
-        loop {
-            let before = match self.nodes.get(number) {
-                Ok(node) => return Ok(node),
-                Err(before) => before,
-            };
-            let inode = self.metadata.read_inode(task, number)?;
-            // Without a name, one that is held is in use.
-            let is_orphan = inode.links() == 0;
-            if is_orphan && !self.is_orphan(task, number) {
-                return Err(VolumeError::NotFound);
-            }
-            self.metadata.check_inode(number, &inode)?;
-            let file = File { is_orphan, ..File::new(number, inode) };
-            if let Some(node) = self.nodes.insert(file, before) {
-                return Ok(node);
-            }
+    /// Inodes, orphans, extended attributes.
+    fn inodes(&self) -> Inodes<'_> {
+        Inodes {
+            metadata: &self.metadata,
+            changes: &self.changes,
+            maps: self.maps(),
+            nodes: &self.nodes,
+            head: &self.head,
+            shared_attributes: &self.shared_attributes,
         }
     }
 
-    /// True if a file is in the list of orphans.
-    fn is_orphan(&self, task: &Task<'_>, number: u32) -> bool {
-        self.head.enter(task).orphans.has(number)
+    /// The way of dirty pages to the device.
+    fn write_back(&self) -> WriteBack<'_> {
+        WriteBack {
+            settings: &self.settings,
+            shares: &self.shares,
+            metadata: &self.metadata,
+            changes: &self.changes,
+            inodes: self.inodes(),
+            pages: self.pages.as_ref(),
+            waiting: &self.waiting,
+        }
+    }
+
+    /// The changes of files.
+    fn writes(&self) -> Writes<'_> {
+        Writes {
+            settings: &self.settings,
+            metadata: &self.metadata,
+            changes: &self.changes,
+            write_back: self.write_back(),
+            origin: self.origin,
+        }
     }
 }

@@ -25,21 +25,21 @@ impl Ext {
         what: Durable,
         wanted: Wanted,
     ) -> Result<(), VolumeError> {
-        let node = self.node(task, inode_of(inode)?)?;
+        let node = self.inodes().node(task, inode_of(inode)?)?;
         let id = {
-            let mut file = self.enter_alone(task, &node);
+            let mut file = self.write_back().enter_alone(task, &node);
             if file.is_freed {
                 return Err(VolumeError::NotFound);
             }
             let waits_for_times = file.pages.is_empty() && file.stored_size == file.inode.size();
             if !(what == Durable::Data && waits_for_times) {
-                self.write_out(task, &node, &mut file)?;
+                self.write_back().write_out(task, &node, &mut file)?;
             }
             if what == Durable::Data { file.needed_in } else { file.changed_in }
         };
         if let (Some(id), Ok(journal)) = (id, self.changes.journal()) {
-            self.write_out_rewritten(task)?;
-            self.commit_of(task, journal, id, node.number, wanted)?;
+            self.write_back().write_out_rewritten(task)?;
+            self.inodes().commit_of(task, journal, id, node.number, wanted)?;
         }
         let is_behind = self.metadata.media.is_data_unflushed();
         match (wanted, self.changes.journal()) {
@@ -58,88 +58,9 @@ impl Ext {
     /// Makes everything durable.
     pub fn sync_all(&self, task: &Task<'_>) -> Result<(), VolumeError> {
         let Ok(journal) = self.changes.journal() else { return Ok(()) };
-        self.write_out_all(task)?;
+        self.write_back().write_out_all(task)?;
         journal.commit(task, journal.running())?;
         if self.metadata.media.is_data_unflushed() { journal.commit_data(task) } else { Ok(()) }
-    }
-
-    /// Writes out all that waits now.
-    fn write_out_all(&self, task: &Task<'_>) -> Result<(), VolumeError> {
-        self.waiting.all().into_iter().try_for_each(|number| self.sweep(task, number))
-    }
-
-    /// Writes out files that were cut to nothing and rewritten: the running transaction has the cut, and a commit of that
-    /// alone would leave no bytes of them, neither old nor new. The task is behind no gate.
-    fn write_out_rewritten(&self, task: &Task<'_>) -> Result<(), VolumeError> {
-        for number in self.waiting.rewritten() {
-            let has_bytes = self.nodes.get(number).is_ok_and(|node| !node.gate.read(task).pages.is_empty());
-            if has_bytes {
-                self.sweep(task, number)?;
-                self.waiting.is_emptied_no_more(number);
-            }
-        }
-        Ok(())
-    }
-
-    /// Writes out the dirty pages of a file, in pieces. Others go through its gate between two of them: pages that they write
-    /// then may wait.
-    fn sweep(&self, task: &Task<'_>, number: u32) -> Result<(), VolumeError> {
-        let began = task.now();
-        let (mut at, mut end) = (0, None);
-        loop {
-            // One that has left meanwhile was freed.
-            let Ok(node) = self.nodes.get(number) else { return Ok(()) };
-            let entered = self.enter_alone(task, &node);
-            if entered.is_freed {
-                return Ok(());
-            }
-            let end = *end.get_or_insert_with(|| entered.pages.last_key_value().map_or(0, |(last, _)| last + 1));
-            let mut file;
-            (at, file) = self.write_piece_beside(task, &node, entered, at..end)?;
-            if at >= end {
-                let stored_size = file.stored_size;
-                self.store_rest(task, &mut file, stored_size)?;
-                self.waiting.renew(number, began);
-                return Ok(());
-            }
-        }
-    }
-
-    /// Writes out a piece of the file that waits longest, of those that no other thread is at. True if this was all of it, and another waits longest now.
-    fn write_oldest(&self, task: &Task<'_>) -> Result<bool, VolumeError> {
-        let Some(taken) = self.waiting.take() else { return Ok(false) };
-        // One that has left meanwhile was freed, and waits no more.
-        let Ok(node) = self.nodes.get(taken.number) else { return Ok(true) };
-        let file = self.enter_alone(task, &node);
-        if file.is_freed {
-            return Ok(true);
-        }
-        // Not from the beginning: there may be pages that are written again and again.
-        let is_behind = file.pages.range(file.next_out..).next().is_some();
-        let from = if is_behind { file.next_out } else { 0 };
-        let (at, mut file) = self.write_piece_beside(task, &node, file, from..u64::MAX)?;
-        file.next_out = at;
-        Ok(file.pages.is_empty())
-    }
-
-    /// Writes out pieces of the files that wait longest, as long as too much waits: the writer waits for that.
-    pub fn relieve(&self, task: &Task<'_>) -> Result<(), VolumeError> {
-        while self.waits_beyond(1) {
-            self.write_oldest(task)?;
-        }
-        Ok(())
-    }
-
-    /// True if more bytes are dirty than this part of the most.
-    fn waits_beyond(&self, part: u64) -> bool {
-        let count = self.waiting.count();
-        let is_much = self.waiting.bytes() > self.shares.dirty / part;
-        count > 0 && (is_much || count > self.shares.waiting_count() / part as usize)
-    }
-
-    /// True if half of the most bytes are dirty: they are written out in the background, so that no writer comes to wait.
-    fn half_waits(&self) -> bool {
-        self.waits_beyond(2)
     }
 
     /// A piece of the background work that is due, and when there will be more.
@@ -160,23 +81,23 @@ impl Ext {
         if is_due(self.waiting.first()) {
             for _ in 0..FILES_AT_ONCE {
                 let Some(number) = self.waiting.oldest().filter(|_| is_due(self.waiting.first())) else { break };
-                self.sweep(task, number)?;
+                self.write_back().sweep(task, number)?;
             }
         } else if is_due(journal.begun()) {
-            self.write_out_rewritten(task)?;
+            self.write_back().write_out_rewritten(task)?;
             journal.commit(task, journal.running())?;
         } else if !task.is_simulated() && journal.wants_checkpoint() {
             journal.checkpoint(task)?;
         } else {
             // A large file is written out piece by piece, small ones several at once.
             for _ in 0..FILES_AT_ONCE {
-                if !self.half_waits() || !self.write_oldest(task)? {
+                if !self.write_back().half_waits() || !self.write_back().write_oldest(task)? {
                     break;
                 }
             }
         }
         let own = [self.waiting.first(), journal.begun()].into_iter().flatten().min().map(|since| since + every);
-        let now = self.half_waits().then(|| task.now());
+        let now = self.write_back().half_waits().then(|| task.now());
         // Memory that nobody keeps any more has to be noticed, though nobody calls.
         let soon = self.monitor().map(|_| task.now() + LOOKS_AT_MONITOR);
         Ok([own, below, now, soon].into_iter().flatten().min())
@@ -190,9 +111,9 @@ impl Ext {
             }
             let orphans = self.head.enter(task).orphans.all();
             for number in orphans {
-                self.free_held_orphan(task, &*self.node(task, number)?)?;
+                self.free_held_orphan(task, &*self.inodes().node(task, number)?)?;
             }
-            self.write_out_all(task)?;
+            self.write_back().write_out_all(task)?;
             journal.end(task)?;
             self.mark_superblock(task, false)?;
             journal.closed()?;
@@ -202,11 +123,11 @@ impl Ext {
 
     /// Frees a file without a name that somebody held: nobody comes any more.
     fn free_held_orphan(&self, task: &Task<'_>, node: &Node) -> Result<(), VolumeError> {
-        let mut file = self.enter_alone(task, node);
+        let mut file = self.write_back().enter_alone(task, node);
         if file.inode.links() > 0 || file.is_freed {
             return Ok(());
         }
-        self.free_file(task, &mut file)
+        self.writes().free_file(task, &mut file)
     }
 
     /// Marks the superblock as that of a volume in use, whose log may have to be replayed, or of a clean one. It is
@@ -217,6 +138,7 @@ impl Ext {
         let mut head = self.head.enter(task);
         let features = head.superblock.features();
         let features = if is_in_use { features.with(NEEDS_RECOVERY) } else { features.without(NEEDS_RECOVERY) };
+        let named = head.named_memory(&self.changes).filter(|_| is_in_use);
         let superblock = &mut head.superblock;
         superblock.set_features(features);
         superblock.set32(48, now);
@@ -228,7 +150,7 @@ impl Ext {
             superblock.set16(58, superblock.state() | state::CLEAN);
         }
         if self.memory.is_some() {
-            superblock.name_memory(self.named_memory().filter(|_| is_in_use));
+            superblock.name_memory(named);
         }
         superblock.set_mount_number(self.mount_number);
         superblock.sum();

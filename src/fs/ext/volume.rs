@@ -66,7 +66,7 @@ impl Ext {
         };
         if !was_marked && journal.common().aborted().is_none() {
             // If this fails, the next mount learns nothing; the error itself is returned in any case.
-            let _ = self.changes.within(task, 1, |handle| self.store_head(handle, &mut self.head.enter(task)));
+            let _ = self.changes.within(task, 1, |handle| self.inodes().store_head(handle, &mut self.head.enter(task)));
             if ends_writing {
                 let _ = journal.commit(task, journal.running());
             }
@@ -91,7 +91,7 @@ impl Ext {
         inode: InodeNumber,
         look: impl FnOnce(&File) -> Result<T, VolumeError>,
     ) -> Result<T, VolumeError> {
-        let node = self.node(task, inode_of(inode)?)?;
+        let node = self.inodes().node(task, inode_of(inode)?)?;
         let file = node.gate.read(task);
         if file.is_freed { Err(VolumeError::NotFound) } else { look(&file) }
     }
@@ -106,7 +106,7 @@ impl Ext {
     ) -> Result<Option<Attributes>, VolumeError> {
         let Some(number) = self.known_names.get(directory, name) else { return Ok(None) };
         // The inode may be freed or another file's by now.
-        let node = match self.node(task, number) {
+        let node = match self.inodes().node(task, number) {
             Ok(node) => node,
             Err(VolumeError::NotFound) => return Ok(None),
             Err(error) => return Err(error),
@@ -143,7 +143,7 @@ impl Ext {
         rule: Option<ChangeRule>,
         alter: impl FnOnce(&mut File) -> Result<(), VolumeError>,
     ) -> Result<(), VolumeError> {
-        let node = self.node(task, inode_of(inode)?)?;
+        let node = self.inodes().node(task, inode_of(inode)?)?;
         let mut gates = Gates::new(self);
         match is_write {
             true => gates.enter_to_write(task, &node)?,
@@ -155,7 +155,7 @@ impl Ext {
             None => None,
         };
         let file = gates.get_mut(node.number);
-        let beside = change.map_or(Ok(()), |change| self.apply(task, file, &change));
+        let beside = change.map_or(Ok(()), |change| self.writes().apply(task, file, &change));
         let altered = beside.and_then(|()| alter(file));
         self.note_waiting(task, &node, file);
         altered
@@ -163,14 +163,14 @@ impl Ext {
 
     /// Makes the change of the rule.
     fn change_file(&self, task: &Task<'_>, inode: InodeNumber, rule: ChangeRule) -> Result<Attributes, VolumeError> {
-        let node = self.node(task, inode_of(inode)?)?;
+        let node = self.inodes().node(task, inode_of(inode)?)?;
         let mut gates = Gates::new(self);
         gates.enter(task, &node)?;
         let change = rule(&mut Seen { ext: self, task, gates: &gates })?;
         let file = gates.get_mut(node.number);
         if let Some(change) = change {
             self.check_writable()?;
-            let changed = self.apply(task, file, &change);
+            let changed = self.writes().apply(task, file, &change);
             self.note_waiting(task, &node, file);
             changed?;
         }
@@ -180,7 +180,7 @@ impl Ext {
     /// Keeps in mind that a file waits, if it does.
     fn note_waiting(&self, task: &Task<'_>, node: &Node, file: &File) {
         if file.is_unstored || !file.pages.is_empty() {
-            self.waits(task, node);
+            self.write_back().waits(task, node);
         }
     }
 
@@ -224,7 +224,7 @@ impl Volume for Ext {
             if let Some(known) = self.look_up_known(task, directory, name, hold)? {
                 return Ok(known);
             }
-            let directory = self.node(task, directory)?;
+            let directory = self.inodes().node(task, directory)?;
             let file = directory.gate.read(task);
             file.check_directory()?;
             if name.len() > LONGEST_NAME {
@@ -240,7 +240,7 @@ impl Volume for Ext {
             } else {
                 self.known_names.note(directory.number, name, number);
             }
-            self.held(task, &self.node(task, number)?, hold)
+            self.held(task, &self.inodes().node(task, number)?, hold)
         })
     }
 
@@ -253,7 +253,7 @@ impl Volume for Ext {
     fn change(&self, call: &Call, inode: InodeNumber, rule: ChangeRule) -> Result<Attributes, VolumeError> {
         self.turn(call, steps::CHANGE, |task| {
             let attributes = self.change_file(task, inode, rule)?;
-            self.relieve(task)?;
+            self.write_back().relieve(task)?;
             Ok(attributes)
         })
     }
@@ -316,7 +316,7 @@ impl Volume for Ext {
 
     fn target(&self, call: &Call, inode: InodeNumber) -> Result<(Vec<u8>, Times), VolumeError> {
         self.turn(call, steps::LOOK, |task| {
-            self.look(task, inode, |file| Ok((self.target_of(task, file)?, file.times())))
+            self.look(task, inode, |file| Ok((self.write_back().reads().target_of(task, file)?, file.times())))
         })
     }
 
@@ -356,7 +356,7 @@ impl Volume for Ext {
                     from = taken.next;
                     let is_dot = told(taken).is_dot();
                     let held = if is_dot { Hold::No } else { hold };
-                    let node = match self.node(task, taken.inode) {
+                    let node = match self.inodes().node(task, taken.inode) {
                         // It was removed meanwhile.
                         Err(VolumeError::NotFound) => continue,
                         node => node?,
@@ -383,7 +383,7 @@ impl Volume for Ext {
         self.turn(call, &steps::read(offset, bytes.len()), |task| {
             self.look(task, inode, |file| {
                 file.check_regular()?;
-                let length = self.read_file(task, file, offset, bytes)?;
+                let length = self.write_back().reads().read_file(task, file, offset, bytes)?;
                 Ok(ReadBytes { length, times: file.times() })
             })
         })
@@ -405,11 +405,11 @@ impl Volume for Ext {
                 if bytes.is_empty() {
                     return Ok(());
                 }
-                self.write_file(task, file, offset, bytes)?;
+                self.writes().write_file(task, file, offset, bytes)?;
                 file.was_written(self.wall(task.now()));
                 Ok(())
             })?;
-            self.relieve(task)
+            self.write_back().relieve(task)
         })
     }
 
@@ -424,11 +424,11 @@ impl Volume for Ext {
         self.turn(call, &steps::allocate(offset, length), |task| {
             self.check_writable()?;
             self.alter(task, inode, false, rule, |file| {
-                self.allocate_range(task, file, (offset, length), how)?;
+                self.writes().allocate_range(task, file, (offset, length), how)?;
                 file.was_written(self.wall(task.now()));
                 Ok(())
             })?;
-            self.relieve(task)
+            self.write_back().relieve(task)
         })
     }
 
@@ -436,19 +436,19 @@ impl Volume for Ext {
         self.turn(call, steps::LOOK, |task| {
             self.look(task, inode, |file| {
                 file.check_regular()?;
-                self.seek_file(task, file, offset, what)
+                self.write_back().reads().seek_file(task, file, offset, what)
             })
         })
     }
 
     fn extended_attribute(&self, call: &Call, inode: InodeNumber, name: &[u8]) -> Result<Vec<u8>, VolumeError> {
         self.turn(call, steps::LOOK, |task| {
-            self.look(task, inode, |file| self.attribute_of(task, file, name)?.ok_or(VolumeError::NoAttribute))
+            self.look(task, inode, |file| self.inodes().attribute_of(task, file, name)?.ok_or(VolumeError::NoAttribute))
         })
     }
 
     fn extended_attributes(&self, call: &Call, inode: InodeNumber) -> Result<Vec<Vec<u8>>, VolumeError> {
-        self.turn(call, steps::LOOK, |task| self.look(task, inode, |file| self.attribute_names(task, file)))
+        self.turn(call, steps::LOOK, |task| self.look(task, inode, |file| self.inodes().attribute_names(task, file)))
     }
 
     fn sync_file(&self, call: &Call, inode: InodeNumber, what: Durable) -> Result<(), VolumeError> {
@@ -464,7 +464,7 @@ impl Volume for Ext {
     }
 
     fn hold(&self, call: &Call, inode: InodeNumber) -> Result<Attributes, VolumeError> {
-        self.turn(call, steps::LOOK, |task| self.held(task, &self.node(task, inode_of(inode)?)?, Hold::Yes))
+        self.turn(call, steps::LOOK, |task| self.held(task, &self.inodes().node(task, inode_of(inode)?)?, Hold::Yes))
     }
 
     fn forget(&self, call: &Call, inode: InodeNumber, times: u64) -> Result<(), VolumeError> {
@@ -473,12 +473,12 @@ impl Volume for Ext {
         }
         self.turn(call, steps::LOOK, |task| {
             let number = inode_of(inode)?;
-            if !self.nodes.let_go(number, times) || !self.is_orphan(task, number) {
+            if !self.nodes.let_go(number, times) || !self.inodes().is_orphan(task, number) {
                 return Ok(());
             }
-            match self.node(task, number) {
+            match self.inodes().node(task, number) {
                 // Another may hold it again meanwhile: then it stays.
-                Ok(node) => self.free_if_gone(task, &mut self.enter_alone(task, &node)),
+                Ok(node) => self.writes().free_if_gone(task, &mut self.write_back().enter_alone(task, &node)),
                 Err(VolumeError::NotFound) => Ok(()),
                 Err(error) => Err(error),
             }

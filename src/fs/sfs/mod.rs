@@ -231,7 +231,7 @@ impl Sfs {
 
     /// The wall-clock time.
     fn wall(&self, task: &Task<'_>) -> Timestamp {
-        Timestamp(self.origin.0.saturating_add(i64::try_from(task.now().0).unwrap_or(i64::MAX)))
+        self.origin.after(task.now())
     }
 
     /// True if the clock of hotness counts written blocks.

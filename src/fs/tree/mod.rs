@@ -408,6 +408,6 @@ impl Volume for Tree {
     }
 
     fn timestamp(&self, at: Time) -> Timestamp {
-        Timestamp(self.origin.0.saturating_add(i64::try_from(at.0).unwrap_or(i64::MAX)))
+        self.origin.after(at)
     }
 }

@@ -1,8 +1,17 @@
 //! Time stamps of files, and the events that set them.
 
+use crate::time::Time;
+
 /// Wall-clock time in nanoseconds since 1970.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Timestamp(pub i64);
+
+impl Timestamp {
+    /// The wall-clock time at a time of the path, if this is that at [`Time::ZERO`].
+    pub fn after(self, passed: Time) -> Timestamp {
+        Timestamp(self.0.saturating_add(i64::try_from(passed.0).unwrap_or(i64::MAX)))
+    }
+}
 
 /// The time stamps of a file. Each method is named by an event: together they are POSIX's table of time stamps, for all
 /// file systems.

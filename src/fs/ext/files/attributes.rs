@@ -1,8 +1,8 @@
 //! Extended attributes of a file.
 
-use crate::fs::ext::Ext;
 use crate::fs::ext::blocks::Bytes;
 use crate::fs::ext::error::damaged;
+use crate::fs::ext::files::inodes::Inodes;
 use crate::fs::ext::files::node::File;
 use crate::fs::ext::format::access_list;
 use crate::fs::ext::format::attributes::{
@@ -14,7 +14,7 @@ use crate::fs::volume::{ExtendedChange, LONGEST_VALUE, VolumeError};
 use crate::label::Content;
 use crate::task::Task;
 
-impl Ext {
+impl Inodes<'_> {
     /// The block of a file's attributes.
     pub fn attribute_block(&self, task: &Task<'_>, file: &File) -> Result<Option<(u64, Bytes)>, VolumeError> {
         let place = file.inode.attribute_block();
@@ -103,7 +103,7 @@ impl Division {
     }
 }
 
-impl Ext {
+impl Inodes<'_> {
     /// Plans changes of a file's attributes. Nothing is changed if they do not fit.
     pub fn plan_attributes(
         &self,
@@ -158,8 +158,8 @@ impl Ext {
         let place = match place {
             Some(place) => place,
             None => {
-                let goal = self.maps().goal(handle.task, file, 0)?;
-                let place = self.maps().take_map_block(handle, file, goal.near)?;
+                let goal = self.maps.goal(handle.task, file, 0)?;
+                let place = self.maps.take_map_block(handle, file, goal.near)?;
                 file.inode.set_attribute_block(place);
                 place
             }
@@ -185,7 +185,7 @@ impl Ext {
         let Some((_, bytes)) = self.attribute_block(handle.task, file)? else { return Ok(()) };
         file.inode.set_attribute_block(0);
         if sharers(&bytes) <= 1 {
-            return self.maps().free_map_block(handle, file, place);
+            return self.maps.free_map_block(handle, file, place);
         }
         let mut bytes = bytes.to_vec();
         let left = sharers(&bytes) - 1;

@@ -1,8 +1,8 @@
 //! Changes of a file's inode: its mode, its owner, its times, its size, its attributes.
 
 use super::placing::MAP_BLOCKS;
-use crate::fs::ext::Ext;
 use crate::fs::ext::files::node::File;
+use crate::fs::ext::files::writing::Writes;
 use crate::fs::ext::format::inode::Stamp;
 use crate::fs::ext::journal::Reason;
 use crate::fs::volume::{Change, FileKind, Timestamp, VolumeError};
@@ -23,16 +23,16 @@ impl File {
     }
 }
 
-impl Ext {
+impl Writes<'_> {
     /// Applies a change to a file. The task is behind its gate.
     pub fn apply(&self, task: &Task<'_>, file: &mut File, change: &Change<'_>) -> Result<(), VolumeError> {
-        let now = self.wall(task.now());
+        let now = self.origin.after(task.now());
         if change.size.is_some() {
             file.check_regular()?;
         }
         let plan = match change.extended.is_empty() {
             true => None,
-            false => Some(self.plan_attributes(task, file, &change.extended)?),
+            false => Some(self.write_back.inodes.plan_attributes(task, file, &change.extended)?),
         };
         // Before anything changes.
         let promise = match plan.is_some() {
@@ -61,9 +61,9 @@ impl Ext {
             });
             self.changes.changing(|| {
                 if let Some(plan) = plan {
-                    self.store_attributes(handle, file, plan)?;
+                    self.write_back.inodes.store_attributes(handle, file, plan)?;
                 }
-                self.store_inode(handle, file, true)
+                self.write_back.inodes.store_inode(handle, file, true)
             })
         })?;
         drop(promise);

@@ -5,9 +5,9 @@
 //! on beside a flight. All else first waits until the device has answered, since it may free the blocks, or promise that
 //! they are stored.
 
-use crate::fs::ext::Ext;
 use crate::fs::ext::blocks::Bytes;
 use crate::fs::ext::files::node::{File, Flight, Node, Page};
+use crate::fs::ext::files::write_back::WriteBack;
 use crate::fs::volume::VolumeError;
 use crate::task::{Gate, Task, WriteGuard};
 use std::ops::Range;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// Bytes of a file that are in flight at once, at most.
 const AT_ONCE: usize = 4 << 20;
 
-impl Ext {
+impl WriteBack<'_> {
     /// Enters a file's gate alone, when no flight of the file is under way.
     pub fn enter_alone<'g>(&self, task: &'g Task<'_>, node: &'g Node) -> WriteGuard<'g, File> {
         let mut file = node.gate.write(task);

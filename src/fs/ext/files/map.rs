@@ -11,7 +11,7 @@ use crate::fs::ext::format::inode::flag;
 use crate::fs::ext::metadata::Metadata;
 use crate::fs::volume::VolumeError;
 use crate::task::Task;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A stretch of a file that lies in one run, or nowhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +44,11 @@ pub struct Maps<'e> {
 }
 
 impl Maps<'_> {
+    /// True if bytes of files may be in memory and in the journal, newer than on the device.
+    pub fn has_logged_data(&self) -> bool {
+        self.has_logged_data.load(Ordering::Relaxed)
+    }
+
     /// The seed of the checksums of a file's blocks, if the volume has any.
     pub fn seed_of(&self, file: &File) -> Option<u32> {
         self.metadata.shape.checksums.inode_seed(file.number, file.inode.generation())

@@ -4,15 +4,17 @@
 //! |---|---|
 //! | `node` | inodes in memory, each behind its gate |
 //! | `map` | where a block of a file lies |
+//! | `inodes` | the table of inodes |
 //! | `reading` | the bytes of a file |
 //! | `attributes` | extended attributes |
 //! | `extent_tree`, `block_numbers` | changes of either map |
 //! | `placing` | places for a file's blocks, in a map of either kind |
 //! | `writing` | writes, into memory or into the transaction |
-//! | `write_out` | dirty pages are written |
+//! | `write_back`, `write_out` | dirty pages are written, those of one file |
+//! | `sweeping` | those of several files |
 //! | `flights` | the same without the file's gate |
 //! | `resizing` | cut off, punched, reserved |
-//! | `storing` | inodes into their table; files that wait |
+//! | `waiting` | files of which something waits to be written |
 //! | `orphans` | files without a name, and such as are being cut off |
 //! | `freeing` | files that nobody has any more |
 //! | `changing` | changes of a file's inode |
@@ -23,12 +25,15 @@ pub mod changing;
 pub mod extent_tree;
 pub mod flights;
 pub mod freeing;
+pub mod inodes;
 pub mod map;
 pub mod node;
 pub mod orphans;
 pub mod placing;
 pub mod reading;
 pub mod resizing;
-pub mod storing;
+pub mod sweeping;
+pub mod waiting;
+pub mod write_back;
 pub mod write_out;
 pub mod writing;

@@ -1,7 +1,8 @@
 //! The list of orphans: files that have no name and are in use, or that are being cut off. The superblock names the
 //! newest, and each the next older, in the field for the time of its deletion.
 
-use crate::fs::ext::Ext;
+use super::inodes::Inodes;
+use crate::fs::ext::changes::Changes;
 use crate::fs::ext::files::node::File;
 use crate::fs::ext::format::inode::Inode;
 use crate::fs::ext::format::superblock::{LENGTH, PLACE, Superblock};
@@ -15,6 +16,21 @@ use std::collections::BTreeMap;
 pub struct Head {
     pub superblock: Superblock,
     pub orphans: Orphans,
+    /// The UUID by which it names the memory with the journal, while the volume is mounted with it.
+    pub memory_name: Option<[u8; 16]>,
+}
+
+impl Head {
+    /// The head of a volume with this superblock, before its list of orphans is read.
+    pub fn new(superblock: Superblock) -> Head {
+        Head { superblock, orphans: Orphans::default(), memory_name: None }
+    }
+
+    /// The UUID of the memory in which the journal is, if it is in memory.
+    pub fn named_memory(&self, changes: &Changes) -> Option<[u8; 16]> {
+        let has_moved = changes.journal.as_ref().is_some_and(|journal| journal.has_moved());
+        self.memory_name.filter(|_| !has_moved)
+    }
 }
 
 /// The list in memory.
@@ -69,7 +85,12 @@ impl FromIterator<u32> for Orphans {
     }
 }
 
-impl Ext {
+impl Inodes<'_> {
+    /// True if a file is in the list of orphans.
+    pub fn is_orphan(&self, task: &Task<'_>, number: u32) -> bool {
+        self.head.enter(task).orphans.has(number)
+    }
+
     /// Adds a file to the list. Its inode is stored by the caller, in the same handle.
     pub fn add_orphan(&self, handle: &Handle<'_>, file: &mut File) -> Result<(), VolumeError> {
         let mut head = self.head.enter(handle.task);
@@ -110,8 +131,9 @@ impl Ext {
     pub fn store_head(&self, handle: &Handle<'_>, head: &mut Head) -> Result<(), VolumeError> {
         let newest = head.orphans.newest();
         head.superblock.set32(232, newest);
-        if self.memory_name.is_some() {
-            head.superblock.name_memory(self.named_memory());
+        if head.memory_name.is_some() {
+            let named = head.named_memory(self.changes);
+            head.superblock.name_memory(named);
         }
         head.superblock.sum();
         let place = self.metadata.shape.superblock_block(0);

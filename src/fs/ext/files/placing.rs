@@ -86,7 +86,7 @@ impl Maps<'_> {
             true => self.cut_extents(handle, file, blocks, CUT_AT_ONCE)?,
             false => self.cut_numbers(handle, file, blocks, CUT_AT_ONCE)?,
         };
-        let is_logged = file.kind() != FileKind::Regular || self.has_logged_data.load(Ordering::Relaxed);
+        let is_logged = file.kind() != FileKind::Regular || self.has_logged_data();
         for run in freed {
             file.inode.add_blocks(-((run.end - run.start) as i64), self.metadata.shape.block_bytes);
             self.allocation.free_blocks(handle, run, is_logged)?;

@@ -1,13 +1,25 @@
 //! Reads the bytes of a file, and the target of a link.
 
-use crate::fs::ext::Ext;
-use crate::fs::ext::blocks::Bytes;
+use super::map::Maps;
+use crate::fs::ext::blocks::{Blocks, Bytes};
 use crate::fs::ext::error::damaged;
 use crate::fs::ext::files::node::File;
+use crate::fs::ext::metadata::Metadata;
+use crate::fs::ext::settings::ExtSettings;
 use crate::fs::volume::{FileKind, LONGEST_TARGET, Seek, VolumeError};
 use crate::task::Task;
 
-impl Ext {
+/// The bytes of files: on the device, in the cache of clean pages, in the journal.
+#[derive(Clone, Copy)]
+pub struct Reads<'e> {
+    pub settings: &'e ExtSettings,
+    pub metadata: &'e Metadata,
+    pub maps: Maps<'e>,
+    /// Clean pages; `None` if none are kept.
+    pub pages: Option<&'e Blocks>,
+}
+
+impl Reads<'_> {
     /// Reads from `offset` on, and says how much: less than asked for only at the end of the file. On a device
     /// of stamps a block reads as its stamp, and zeros behind it.
     pub fn read_file(&self, task: &Task<'_>, file: &File, offset: u64, bytes: &mut [u8]) -> Result<usize, VolumeError> {
@@ -71,7 +83,7 @@ impl Ext {
                 }
                 waiting => {
                     let most = waiting.map_or(end, |(place, _)| *place) - at;
-                    let run = self.maps().run(task, file, at)?;
+                    let run = self.maps.run(task, file, at)?;
                     let count = run.count.min(most);
                     let part = &mut rest[..count as usize * width];
                     match run.stored() {
@@ -110,7 +122,7 @@ impl Ext {
 
     /// A block of a file that is newer in memory than on the device, or the same.
     fn in_memory(&self, block: u64) -> Option<Bytes> {
-        let logged = self.has_logged_data().then(|| self.metadata.blocks.get(block).ok()).flatten();
+        let logged = self.maps.has_logged_data().then(|| self.metadata.blocks.get(block).ok()).flatten();
         logged.or_else(|| self.pages.as_ref().and_then(|pages| pages.get(block).ok()))
     }
 
@@ -156,7 +168,7 @@ impl Ext {
             ));
         }
         // A target is metadata: it goes through the journal, and lies in one block.
-        let run = self.maps().run(task, file, 0)?;
+        let run = self.maps.run(task, file, 0)?;
         let what = || format!("the target of the symbolic link with inode {}", file.number);
         let place = run.stored().ok_or_else(|| damaged(what(), "it has no block"))?;
         let block = self.metadata.block(task, place, &what, &|_| Ok(()))?;
@@ -176,7 +188,7 @@ impl Ext {
             let (is_stored, next) = if waiting == Some(at) {
                 (true, at + 1)
             } else {
-                let run = self.maps().run(task, file, at)?;
+                let run = self.maps.run(task, file, at)?;
                 (run.stored().is_some(), (at + run.count).min(waiting.unwrap_or(u64::MAX)))
             };
             if is_stored == (what == Seek::Data) {

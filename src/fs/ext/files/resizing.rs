@@ -2,9 +2,9 @@
 //! promised before anything of the file changes: without room it fails, and the file is as it was.
 
 use super::placing::{CUT_BLOCKS, MAP_BLOCKS};
-use crate::fs::ext::Ext;
 use crate::fs::ext::allocation::space::Promise;
 use crate::fs::ext::files::node::File;
+use crate::fs::ext::files::writing::Writes;
 use crate::fs::ext::format::extents::{MOST_UNWRITTEN, most_entries};
 use crate::fs::ext::format::inode::flag;
 use crate::fs::ext::journal::{Reason, Tracker};
@@ -17,7 +17,7 @@ const END: u64 = u32::MAX as u64;
 /// Blocks of the map that a hole in the middle of an extent may need: a new node at each depth, and some more.
 const FOR_A_HOLE: u64 = 8;
 
-impl Ext {
+impl Writes<'_> {
     /// Sets the size of a file: it is cut off, or lengthened by zeros.
     pub fn resize(&self, task: &Task<'_>, file: &mut File, size: u64) -> Result<(), VolumeError> {
         if size > self.metadata.shape.longest_file(file.inode.has(flag::EXTENTS)) {
@@ -32,7 +32,7 @@ impl Ext {
             return Ok(());
         }
         if size == 0 && file.inode.size() > 0 && self.settings.auto_da_alloc {
-            self.waiting.was_emptied(file.number);
+            self.write_back.waiting.was_emptied(file.number);
         }
         self.clear_bytes(task, file, size..size.next_multiple_of(block))?;
         self.drop_pages(file, size.div_ceil(block)..u64::MAX);
@@ -46,9 +46,9 @@ impl Ext {
         let gone: Vec<u64> = file.pages.range(blocks).map(|(at, _)| *at).collect();
         for at in gone {
             let page = file.pages.remove(&at).expect("it is there");
-            self.waiting.take_bytes(self.metadata.shape.block_bytes);
+            self.write_back.waiting.take_bytes(self.metadata.shape.block_bytes);
             if page.is_promised {
-                self.space.free.take_back(1);
+                self.write_back.inodes.maps.allocation.space.free.take_back(1);
             }
         }
     }
@@ -70,13 +70,13 @@ impl Ext {
                 self.changes.changing(|| {
                     is_more = self.maps().cut_some(handle, file, blocks.clone())?;
                     if is_cut_off && is_more && !file.is_orphan {
-                        self.add_orphan(handle, file)?;
+                        self.write_back.inodes.add_orphan(handle, file)?;
                         is_in_parts = true;
                     }
                     if is_cut_off && !is_more && file.is_orphan && !was_orphan {
-                        self.remove_orphan(handle, file)?;
+                        self.write_back.inodes.remove_orphan(handle, file)?;
                     }
-                    self.store_inode(handle, file, true)
+                    self.write_back.inodes.store_inode(handle, file, true)
                 })?;
                 handle.tracked(|tracker| match is_in_parts {
                     true => tracker.exclude(Reason::CutInParts),
@@ -197,7 +197,7 @@ impl Ext {
                 self.changes.within(task, MAP_BLOCKS, |handle| {
                     self.changes.changing(|| {
                         self.maps().mark_unwritten(handle, file, part.clone())?;
-                        self.store_inode(handle, file, true)
+                        self.write_back.inodes.store_inode(handle, file, true)
                     })?;
                     handle.tracked(|tracker| tracker.range(file.number, part.clone()));
                     Ok(())
@@ -220,7 +220,7 @@ impl Ext {
                     promise.was_used(end - at - promised);
                     self.maps().put_run(handle, file, at, taken, false)?;
                     at = end;
-                    self.store_inode(handle, file, true)
+                    self.write_back.inodes.store_inode(handle, file, true)
                 })?;
                 handle.tracked(|tracker| tracker.range(file.number, first..at));
                 Ok(())

@@ -6,17 +6,18 @@
 //! their places; with `log-data=overwrites` only those do whose blocks have older bytes, and the others are as with
 //! `data=ordered`.
 
-use super::placing::MAP_BLOCKS;
+use super::placing::{MAP_BLOCKS, NUMBERS_AT_ONCE};
 use super::writing::logged_at_once;
-use crate::fs::ext::Ext;
 use crate::fs::ext::blocks::Bytes;
 use crate::fs::ext::files::node::{File, Node};
-use crate::fs::ext::journal::Reason;
+use crate::fs::ext::files::write_back::WriteBack;
+use crate::fs::ext::format::inode::flag;
+use crate::fs::ext::journal::{Handle, Reason};
 use crate::fs::ext::settings::DataMode;
 use crate::fs::volume::{FileKind, VolumeError};
 use crate::label::{Content, Label};
 use crate::task::Task;
-use std::ops::Range;
+use std::ops::{Deref, Range};
 
 /// Bytes of a file that are written at once, and behind its gate if nobody syncs it.
 const AT_ONCE: usize = 4 << 20;
@@ -24,7 +25,7 @@ const AT_ONCE: usize = 4 << 20;
 /// file waits for the gate that much longer.
 const BEHIND_AT_ONCE: usize = 1 << 20;
 
-impl Ext {
+impl WriteBack<'_> {
     /// Writes out all that waits of a file, and its inode. The task is behind its gate.
     pub fn write_out(&self, task: &Task<'_>, node: &Node, file: &mut File) -> Result<(), VolumeError> {
         loop {
@@ -85,7 +86,7 @@ impl Ext {
         if file.is_unstored || is_needed {
             file.stored_size = stored_size;
             self.changes.within(task, MAP_BLOCKS, |handle| {
-                self.changes.changing(|| self.store_inode(handle, file, is_needed))?;
+                self.changes.changing(|| self.inodes.store_inode(handle, file, is_needed))?;
                 handle.tracked(|tracker| {
                     if file.kind() == FileKind::Directory {
                         tracker.exclude(Reason::Directory);
@@ -127,7 +128,7 @@ impl Ext {
             let page = file.pages.remove(&at).expect("it was written");
             self.waiting.take_bytes(self.metadata.shape.block_bytes);
             if page.is_promised {
-                self.space.free.take_back(1);
+                self.inodes.maps.allocation.space.free.take_back(1);
             }
         }
         Ok(blocks)
@@ -181,7 +182,7 @@ impl Ext {
             self.changes.changing(|| {
                 self.maps().mark_written(handle, file, blocks.clone())?;
                 file.stored_size = self.stored_to(file, &blocks);
-                self.store_inode(handle, file, true)
+                self.inodes.store_inode(handle, file, true)
             })?;
             handle.tracked(|tracker| tracker.range(file.number, blocks.clone()));
             Ok(())
@@ -207,7 +208,7 @@ impl Ext {
                 kept.take(handle)?;
                 self.maps().put_run(handle, file, blocks.start, run.clone(), true)?;
                 file.stored_size = self.stored_to(file, &blocks);
-                self.store_inode(handle, file, true)
+                self.inodes.store_inode(handle, file, true)
             })?;
             handle.tracked(|tracker| tracker.range(file.number, blocks.clone()));
             Ok(())
@@ -216,5 +217,77 @@ impl Ext {
             self.send_run(task, file, &blocks, run.start)?;
         }
         Ok(blocks)
+    }
+
+    /// Puts blocks of a file into the running transaction, with places where they have none: the bytes up to `end` are stored
+    /// then. They are as many as one handle can have.
+    pub fn log_pages(
+        &self,
+        task: &Task<'_>,
+        file: &mut File,
+        pages: Vec<(u64, impl Deref<Target = [u8]>)>,
+        end: u64,
+    ) -> Result<(), VolumeError> {
+        self.inodes.maps.has_logged_data.store(true, std::sync::atomic::Ordering::SeqCst);
+        let blocks = pages.len() + 2 * MAP_BLOCKS;
+        let log = |handle: &Handle<'_>| {
+            let mut left = pages.into_iter().peekable();
+            while let Some((first, _)) = left.peek() {
+                let places = self.places_of(handle, file, *first, left.len() as u64)?;
+                for (place, (_, bytes)) in places.zip(&mut left) {
+                    // The newest bytes are in the journal's blocks from here on.
+                    self.pages.iter().for_each(|pages| pages.forget(place));
+                    handle.set(place, Content::Data, &bytes);
+                }
+            }
+            file.stored_size = file.stored_size.max(end);
+            file.inode.set_size(file.inode.size().max(end));
+            self.inodes.store_inode(handle, file, true)
+        };
+        self.changes.within(task, blocks, |handle| self.changes.changing(|| log(handle)))
+    }
+
+    /// The places of blocks of a file from `first` on, `count` at most, in one run: those that it has, or new ones.
+    pub fn places_of(
+        &self,
+        handle: &Handle<'_>,
+        file: &mut File,
+        first: u64,
+        count: u64,
+    ) -> Result<Range<u64>, VolumeError> {
+        let run = self.maps().run(handle.task, file, first)?;
+        let count = count.min(run.count);
+        let Some(place) = run.place else {
+            let goal = self.maps().goal(handle.task, file, first)?;
+            let count = count.min(self.placed_at_once(file));
+            let taken = self.allocation().take_blocks(handle, goal, count as u32)?;
+            self.maps().put_run(handle, file, first, taken.clone(), true)?;
+            return Ok(taken);
+        };
+        if !run.is_written {
+            self.maps().mark_written(handle, file, first..first + count)?;
+        }
+        Ok(place..place + count)
+    }
+
+    /// Blocks of this file that get a place at once.
+    pub fn placed_at_once(&self, file: &File) -> u64 {
+        if file.inode.has(flag::EXTENTS) {
+            8192
+        } else {
+            NUMBERS_AT_ONCE.min(self.metadata.shape.block_bytes as u64 / 4)
+        }
+    }
+
+    /// Something of a file waits. The task is behind its gate.
+    pub fn waits(&self, task: &Task<'_>, node: &Node) {
+        node.set_waits(true);
+        self.waiting.add(node.number, task.now());
+    }
+
+    /// Nothing of a file waits any more. The task is behind its gate.
+    pub fn waits_no_more(&self, file: &File) {
+        debug_assert!(file.pages.is_empty() && !file.is_unstored, "all of it was written");
+        self.waiting.remove(file.number);
     }
 }

@@ -1,18 +1,23 @@
 //! Writes the bytes of a file: into memory, where they wait, or with `data=journal` into the running transaction, at once or
 //! when the file is written out.
 
-use super::placing::{MAP_BLOCKS, NUMBERS_AT_ONCE};
-use crate::fs::ext::Ext;
+use super::map::Maps;
+use super::placing::MAP_BLOCKS;
+use super::reading::Reads;
+use super::write_back::WriteBack;
+use crate::fs::ext::allocation::Allocation;
 use crate::fs::ext::blocks::Bytes;
+use crate::fs::ext::changes::Changes;
 use crate::fs::ext::files::map::Run;
 use crate::fs::ext::files::node::{File, Page};
 use crate::fs::ext::format::inode::flag;
-use crate::fs::ext::journal::{Handle, Journal};
-use crate::fs::volume::VolumeError;
-use crate::label::Content;
+use crate::fs::ext::journal::Journal;
+use crate::fs::ext::metadata::Metadata;
+use crate::fs::ext::settings::ExtSettings;
+use crate::fs::volume::{Timestamp, VolumeError};
 use crate::task::Task;
 use std::borrow::Cow;
-use std::ops::{Deref, Range};
+use std::ops::Range;
 
 /// A part of a write: a block of the file, the bytes in it that are written, and those of the write.
 struct Part {
@@ -40,7 +45,30 @@ pub fn logged_at_once(journal: &dyn Journal) -> usize {
     (journal.most_blocks() / 4).clamp(1, 64)
 }
 
-impl Ext {
+/// The changes of files: bytes, sizes, inodes; and the end of files.
+#[derive(Clone, Copy)]
+pub struct Writes<'e> {
+    pub settings: &'e ExtSettings,
+    pub metadata: &'e Metadata,
+    pub changes: &'e Changes,
+    pub write_back: WriteBack<'e>,
+    /// The time on the wall clock at [`Time::ZERO`](crate::time::Time::ZERO).
+    pub origin: Timestamp,
+}
+
+impl<'e> Writes<'e> {
+    pub fn maps(&self) -> Maps<'e> {
+        self.write_back.maps()
+    }
+
+    pub fn allocation(&self) -> Allocation<'e> {
+        self.write_back.allocation()
+    }
+
+    fn reads(&self) -> Reads<'e> {
+        self.write_back.reads()
+    }
+
     /// Writes all of `bytes` from `offset` on. The file grows where it must; its times are the caller's.
     pub fn write_file(&self, task: &Task<'_>, file: &mut File, offset: u64, bytes: &[u8]) -> Result<(), VolumeError> {
         let longest = self.metadata.shape.longest_file(file.inode.has(flag::EXTENTS));
@@ -119,7 +147,7 @@ impl Ext {
     }
 
     fn insert_page(&self, file: &mut File, at: u64, bytes: Bytes, is_promised: bool) {
-        self.waiting.add_bytes(self.metadata.shape.block_bytes);
+        self.write_back.waiting.add_bytes(self.metadata.shape.block_bytes);
         file.pages.insert(at, Page { bytes, is_promised });
     }
 
@@ -140,7 +168,7 @@ impl Ext {
     /// The bytes of a block of a file; bytes behind its end are zero.
     fn loaded(&self, task: &Task<'_>, file: &File, at: u64) -> Result<Vec<u8>, VolumeError> {
         let mut bytes = vec![0; self.metadata.media.width()];
-        self.read_blocks(task, file, at, &mut bytes)?;
+        self.reads().read_blocks(task, file, at, &mut bytes)?;
         let first = at * self.metadata.shape.block_bytes as u64;
         let kept = file.inode.size().saturating_sub(first);
         if !self.metadata.media.holds_stamps() && kept < bytes.len() as u64 {
@@ -175,61 +203,10 @@ impl Ext {
                 filled.push((part.at, page));
             }
             let end = offset + some.last().map_or(0, |part| part.from.end as u64);
-            self.log_pages(task, file, filled, end)?;
+            self.write_back.log_pages(task, file, filled, end)?;
         }
         drop(promise);
         Ok(())
-    }
-
-    /// Puts blocks of a file into the running transaction, with places where they have none: the bytes up to `end` are stored
-    /// then. They are as many as one handle can have.
-    pub fn log_pages(
-        &self,
-        task: &Task<'_>,
-        file: &mut File,
-        pages: Vec<(u64, impl Deref<Target = [u8]>)>,
-        end: u64,
-    ) -> Result<(), VolumeError> {
-        self.has_logged_data.store(true, std::sync::atomic::Ordering::SeqCst);
-        let blocks = pages.len() + 2 * MAP_BLOCKS;
-        let log = |handle: &Handle<'_>| {
-            let mut left = pages.into_iter().peekable();
-            while let Some((first, _)) = left.peek() {
-                let places = self.places_of(handle, file, *first, left.len() as u64)?;
-                for (place, (_, bytes)) in places.zip(&mut left) {
-                    // The newest bytes are in the journal's blocks from here on.
-                    self.pages.iter().for_each(|pages| pages.forget(place));
-                    handle.set(place, Content::Data, &bytes);
-                }
-            }
-            file.stored_size = file.stored_size.max(end);
-            file.inode.set_size(file.inode.size().max(end));
-            self.store_inode(handle, file, true)
-        };
-        self.changes.within(task, blocks, |handle| self.changes.changing(|| log(handle)))
-    }
-
-    /// The places of blocks of a file from `first` on, `count` at most, in one run: those that it has, or new ones.
-    fn places_of(
-        &self,
-        handle: &Handle<'_>,
-        file: &mut File,
-        first: u64,
-        count: u64,
-    ) -> Result<Range<u64>, VolumeError> {
-        let run = self.maps().run(handle.task, file, first)?;
-        let count = count.min(run.count);
-        let Some(place) = run.place else {
-            let goal = self.maps().goal(handle.task, file, first)?;
-            let count = count.min(self.placed_at_once(file));
-            let taken = self.allocation().take_blocks(handle, goal, count as u32)?;
-            self.maps().put_run(handle, file, first, taken.clone(), true)?;
-            return Ok(taken);
-        };
-        if !run.is_written {
-            self.maps().mark_written(handle, file, first..first + count)?;
-        }
-        Ok(place..place + count)
     }
 
     /// Makes the bytes behind the end of a file zero in its last block, before the file grows.
@@ -250,7 +227,7 @@ impl Ext {
             return Ok(());
         }
         let mut whole = vec![0; block as usize];
-        self.read_blocks(task, file, at, &mut whole)?;
+        self.reads().read_blocks(task, file, at, &mut whole)?;
         let cleared = &mut whole[(bytes.start % block) as usize..(bytes.end - at * block) as usize];
         if cleared.iter().all(|byte| *byte == 0) {
             return Ok(());
@@ -260,7 +237,7 @@ impl Ext {
             (Some(page), _) => page.bytes = whole.into(),
             (None, true) => {
                 let end = file.stored_size;
-                self.log_pages(task, file, vec![(at, whole)], end)?;
+                self.write_back.log_pages(task, file, vec![(at, whole)], end)?;
             }
             (None, false) => {
                 self.add_page(task, file, at, whole.into())?;
@@ -268,14 +245,5 @@ impl Ext {
             }
         }
         Ok(())
-    }
-
-    /// Blocks of this file that get a place at once.
-    pub fn placed_at_once(&self, file: &File) -> u64 {
-        if file.inode.has(flag::EXTENTS) {
-            8192
-        } else {
-            NUMBERS_AT_ONCE.min(self.metadata.shape.block_bytes as u64 / 4)
-        }
     }
 }

@@ -52,7 +52,7 @@ impl Common {
 
     /// Nanoseconds on the wall clock.
     pub(super) fn wall_ns(&self, at: Time) -> i64 {
-        self.origin.0.saturating_add(i64::try_from(at.0).unwrap_or(i64::MAX))
+        self.origin.after(at).0
     }
 
     /// Keeps blocks from being used. A replay keeps some twice: those that files get, and lose again. They are one range then.

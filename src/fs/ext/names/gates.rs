@@ -26,7 +26,7 @@ impl<'g> Gates<'g> {
         if self.has(node.number) {
             return Ok(());
         }
-        self.add(self.ext.enter_alone(task, node))
+        self.add(self.ext.write_back().enter_alone(task, node))
     }
 
     /// Goes through the gate of a file that the call writes: beside a flight.
@@ -95,7 +95,7 @@ impl Locked for Seen<'_, '_> {
     }
 
     fn extended_attribute(&mut self, inode: InodeNumber, name: &[u8]) -> Result<Option<Vec<u8>>, VolumeError> {
-        self.with(inode, |file| self.ext.attribute_of(self.task, file, name))
+        self.with(inode, |file| self.ext.inodes().attribute_of(self.task, file, name))
     }
 }
 

@@ -60,7 +60,7 @@ impl Ext {
         rule: Option<NewFileRule>,
     ) -> Result<Attributes, VolumeError> {
         check_name(name)?;
-        let parent = self.node(task, inode_of(directory)?)?;
+        let parent = self.inodes().node(task, inode_of(directory)?)?;
         let there;
         let mut gates = Gates::new(self);
         gates.enter(task, &parent)?;
@@ -71,7 +71,7 @@ impl Ext {
         let attributes: Vec<(&[u8], &[u8])>;
         if let Some(rule) = rule {
             if let Some(found) = found {
-                there = self.node(task, found)?;
+                there = self.inodes().node(task, found)?;
                 gates.enter(task, &there)?;
             }
             let found = Found { file: found.map(number_of), existing: None };
@@ -86,7 +86,7 @@ impl Ext {
             .iter()
             .map(|(name, value)| ExtendedChange { name, value: Some(Cow::Borrowed(value)) })
             .collect();
-        let plan = self.plan_attributes(task, &file, &changes)?;
+        let plan = self.inodes().plan_attributes(task, &file, &changes)?;
         let promise = self.allocation().promise(task, NEW_BLOCKS, false)?;
         let made = self.changes.within(task, MAKE_BLOCKS, |handle| {
             file.number = self.allocation().take_inode(handle, parent.number, new.kind == FileKind::Directory)?;
@@ -126,16 +126,16 @@ impl Ext {
             self.allocation().free_inode(handle, file.number, new.kind == FileKind::Directory)?;
             return Err(error);
         }
-        self.store_attributes(handle, file, plan)?;
+        self.inodes().store_attributes(handle, file, plan)?;
         match new.kind {
             FileKind::Directory => self.directories().fill_directory(handle, file, directory.number)?,
             FileKind::Symlink => self.put_target(handle, file, new.target)?,
             _ => {}
         }
-        self.store_inode(handle, file, true)?;
+        self.inodes().store_inode(handle, file, true)?;
         self.add_links(directory, subdirectories(new.kind));
         directory.was_written(self.wall(handle.task.now()));
-        self.store_inode(handle, directory, true)
+        self.inodes().store_inode(handle, directory, true)
     }
 
     /// A new file, without a number.
@@ -186,15 +186,15 @@ impl Ext {
         rule: Option<NameRule>,
     ) -> Result<Attributes, VolumeError> {
         check_name(name)?;
-        let parent = self.node(task, inode_of(directory)?)?;
-        let node = self.node(task, inode_of(inode)?)?;
+        let parent = self.inodes().node(task, inode_of(directory)?)?;
+        let node = self.inodes().node(task, inode_of(inode)?)?;
         let there;
         let mut gates = Gates::new(self);
         gates.enter(task, &parent)?;
         names::check_open(&mut looked_up(self, task, &gates, &[]), directory)?;
         let found = self.directories().inode_named(task, gates.get(parent.number), name)?;
         if let Some(found) = found.filter(|_| rule.is_some()) {
-            there = self.node(task, found)?;
+            there = self.inodes().node(task, found)?;
             let kind = self.metadata.read_inode(task, found)?.kind();
             // A directory comes before a file, and files go by number.
             if kind != Some(FileKind::Directory) && found > node.number && found != node.number {
@@ -213,11 +213,11 @@ impl Ext {
                 let directory = gates.get_mut(parent.number);
                 self.directories().add_name(handle, directory, (name, node.number, kind))?;
                 directory.was_written(now);
-                self.store_inode(handle, directory, true)?;
+                self.inodes().store_inode(handle, directory, true)?;
                 let file = gates.get_mut(node.number);
                 file.inode.set_links(links + 1);
                 file.was_changed(now);
-                self.store_inode(handle, file, true)
+                self.inodes().store_inode(handle, file, true)
             })?;
             handle.tracked(|tracker| tracker.name(Change::Link(name_change(parent.number, name, node.number))));
             if hold == Hold::Yes {
@@ -253,7 +253,7 @@ impl Ext {
         rule: Option<NameRule>,
     ) -> Result<(), VolumeError> {
         names::check_removal(name, what)?;
-        let parent = self.node(task, inode_of(directory)?)?;
+        let parent = self.inodes().node(task, inode_of(directory)?)?;
         // Its gate is left before it is let go.
         let node;
         let mut gates = Gates::new(self);
@@ -265,7 +265,7 @@ impl Ext {
             return Err(VolumeError::NotFound);
         };
         self.directories().check_number(found.entry.inode, || Directories::directory_name(parent.number))?;
-        node = self.node(task, found.entry.inode)?;
+        node = self.inodes().node(task, found.entry.inode)?;
         gates.enter(task, &node)?;
         self.ask(task, &gates, rule, Some(node.number))?;
         let named = [((directory, name), Some(node.number))];
@@ -281,13 +281,13 @@ impl Ext {
                 self.directories().remove_name(handle, directory, &found)?;
                 self.add_links(directory, -subdirectories(kind));
                 directory.was_written(now);
-                self.store_inode(handle, directory, true)?;
+                self.inodes().store_inode(handle, directory, true)?;
                 self.lose_name(handle, gates.get_mut(node.number), now)
             })?;
             gates.leave(parent.number);
             Ok(())
         })?;
-        self.free_if_gone(task, gates.get_mut(node.number))
+        self.writes().free_if_gone(task, gates.get_mut(node.number))
     }
 
     /// A file has lost a name, which the tracker knows already; without one it is an orphan.
@@ -297,10 +297,10 @@ impl Ext {
         file.inode.set_links(links);
         file.was_changed(now);
         if links == 0 {
-            self.add_orphan(handle, file)?;
+            self.inodes().add_orphan(handle, file)?;
             handle.tracker().into_iter().for_each(|tracker| tracker.loses_names(file.number));
         }
-        self.store_inode(handle, file, true)
+        self.inodes().store_inode(handle, file, true)
     }
 }
 

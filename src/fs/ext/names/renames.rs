@@ -45,7 +45,7 @@ impl Ext {
         check_name(to_name)?;
         let is_across = from != to;
         let _alone = is_across.then(|| self.renames.enter(task));
-        let directories = [self.node(task, inode_of(from)?)?, self.node(task, inode_of(to)?)?];
+        let directories = [self.inodes().node(task, inode_of(from)?)?, self.inodes().node(task, inode_of(to)?)?];
         // Their gates are left before they are let go.
         let files: Vec<Arc<Node>>;
         let mut gates = Gates::new(self);
@@ -97,7 +97,7 @@ impl Ext {
                 }
                 self.replace(task, &mut gates, (from, to, links), how.whiteout)?;
                 match to.file {
-                    Some((there, _)) => self.free_if_gone(task, gates.get_mut(there)),
+                    Some((there, _)) => self.writes().free_if_gone(task, gates.get_mut(there)),
                     None => Ok(()),
                 }
             }
@@ -119,7 +119,7 @@ impl Ext {
         for node in files.iter().filter(|node| renamed.contains(&number_of(node.number))) {
             let file = gates.get_mut(node.number);
             if file.kind() == FileKind::Regular && !file.pages.is_empty() {
-                self.write_out(task, node, file)?;
+                self.write_back().write_out(task, node, file)?;
             }
         }
         Ok(())
@@ -154,7 +154,7 @@ impl Ext {
         }
         numbers.sort_unstable();
         numbers.dedup();
-        numbers.into_iter().map(|(_, number)| self.node(task, number)).collect()
+        numbers.into_iter().map(|(_, number)| self.inodes().node(task, number)).collect()
     }
 
     /// Moves a name to one that is free, or whose file loses it. Leaves the gates of both directories.
@@ -248,7 +248,7 @@ impl Ext {
         }
         let file = gates.get_mut(number);
         file.was_changed(now);
-        self.store_inode(handle, file, true)
+        self.inodes().store_inode(handle, file, true)
     }
 
     fn names_changed(
@@ -266,7 +266,7 @@ impl Ext {
             let directory = gates.get_mut(*number);
             self.add_links(directory, *links);
             directory.was_written(now);
-            self.store_inode(handle, directory, true)?;
+            self.inodes().store_inode(handle, directory, true)?;
         }
         Ok(())
     }
@@ -309,6 +309,6 @@ impl Ext {
         for stamp in [Stamp::Accessed, Stamp::Changed, Stamp::Modified, Stamp::Created] {
             inode.set_stamp(stamp, now);
         }
-        self.put_inode(handle, number, inode)
+        self.inodes().put_inode(handle, number, inode)
     }
 }

@@ -95,7 +95,7 @@ impl<'r> FastReplay<'r> {
         }
         for number in &self.links {
             let file = self.file(*number)?;
-            let target = self.ext.target_of(self.task, &file)?;
+            let target = self.ext.write_back().reads().target_of(self.task, &file)?;
             if target.len() as u64 != file.inode.size() || target.contains(&0) {
                 return Err(damaged(format!("the symbolic link with inode {number}"), "its target was not stored"));
             }
@@ -113,7 +113,7 @@ impl<'r> FastReplay<'r> {
         }
         let inode = self.ext.metadata.read_inode(self.task, number)?;
         self.ext.metadata.check_inode(number, &inode)?;
-        let is_orphan = self.ext.is_orphan(self.task, number);
+        let is_orphan = self.ext.inodes().is_orphan(self.task, number);
         Ok(File { is_orphan, ..File::new(number, inode) })
     }
 
@@ -162,13 +162,13 @@ impl<'r> FastReplay<'r> {
         if file.kind() == FileKind::Symlink {
             self.links.insert(number);
         }
-        self.ext.store_inode(self.handle, &mut file, true)
+        self.ext.inodes().store_inode(self.handle, &mut file, true)
     }
 
     fn cut_range(&mut self, number: u32, blocks: Range<u64>) -> Result<(), VolumeError> {
         let Some(mut file) = self.mapped(number)? else { return Ok(()) };
         self.cut(&mut file, blocks.start..blocks.end.min(u64::from(u32::MAX)))?;
-        self.ext.store_inode(self.handle, &mut file, true)
+        self.ext.inodes().store_inode(self.handle, &mut file, true)
     }
 
     fn cut(&self, file: &mut File, blocks: Range<u64>) -> Result<(), VolumeError> {
@@ -231,10 +231,10 @@ impl<'r> FastReplay<'r> {
                 file.inode.set_links(links.ok_or_else(full)?);
             }
         }
-        self.ext.store_inode(self.handle, &mut file, true)?;
+        self.ext.inodes().store_inode(self.handle, &mut file, true)?;
         self.ext.directories().add_name(self.handle, &mut directory, (&change.name, change.inode, kind))?;
         directory.was_written(now);
-        self.ext.store_inode(self.handle, &mut directory, true)
+        self.ext.inodes().store_inode(self.handle, &mut directory, true)
     }
 
     fn remove_name(&mut self, change: &NameChange) -> Result<(), VolumeError> {
@@ -262,9 +262,9 @@ impl<'r> FastReplay<'r> {
             }
             (false, _) => file.inode.links().saturating_sub(1),
         };
-        self.ext.store_inode(self.handle, &mut directory, true)?;
+        self.ext.inodes().store_inode(self.handle, &mut directory, true)?;
         file.inode.set_links(links);
-        self.ext.store_inode(self.handle, &mut file, true)?;
+        self.ext.inodes().store_inode(self.handle, &mut file, true)?;
         if links == 0 { self.free(file) } else { Ok(()) }
     }
 
@@ -275,7 +275,7 @@ impl<'r> FastReplay<'r> {
         }
         self.gone.insert(file.number);
         self.links.remove(&file.number);
-        self.ext.free_file(self.task, &mut file)
+        self.ext.writes().free_file(self.task, &mut file)
     }
 
     fn put_inode(&mut self, number: u32, bytes: &[u8]) -> Result<(), VolumeError> {
@@ -329,7 +329,7 @@ impl<'r> FastReplay<'r> {
         self.ext.metadata.check_inode(number, &inode)?;
         self.ext.allocation().take_inode_number(self.handle, number, kind == FileKind::Directory)?;
         self.gone.remove(&number);
-        self.ext.store_inode(self.handle, &mut File::new(number, inode), true)
+        self.ext.inodes().store_inode(self.handle, &mut File::new(number, inode), true)
     }
 
     fn change_inode(&mut self, number: u32, image: &Inode, length: usize) -> Result<(), VolumeError> {
@@ -360,9 +360,9 @@ impl<'r> FastReplay<'r> {
         }
         self.ext.metadata.check_inode(number, &inode)?;
         let links = inode.links();
-        let is_orphan = self.ext.is_orphan(self.task, number);
+        let is_orphan = self.ext.inodes().is_orphan(self.task, number);
         let mut file = File { is_orphan, ..File::new(number, inode) };
-        self.ext.store_inode(self.handle, &mut file, true)?;
+        self.ext.inodes().store_inode(self.handle, &mut file, true)?;
         if links == 0 { self.free(file) } else { Ok(()) }
     }
 }

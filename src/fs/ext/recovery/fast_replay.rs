@@ -72,7 +72,7 @@ impl Ext {
                 }
             };
             changed.iter().for_each(|block| self.restore(*block, logged));
-            self.head = Gate::new("superblock", Head { superblock, orphans: Orphans::default() });
+            self.head = Gate::new("superblock", Head::new(superblock));
             self.sum_groups(task)?;
             let at = fast.first + fast.commits[count].at as u32;
             let what = format!("a fast commit in block {at} of the journal contradicts the volume: {error}");

@@ -156,12 +156,6 @@ impl Ext {
         self.head.get_mut().superblock.name_memory(None);
     }
 
-    /// The UUID of the memory in which the journal is, if it is in memory.
-    pub fn named_memory(&self) -> Option<[u8; 16]> {
-        let has_moved = self.changes.journal.as_ref().is_some_and(|journal| journal.has_moved());
-        self.memory_name.filter(|_| !has_moved)
-    }
-
     /// If the journal is not in the volume: gives this mount its number, and the log on a device, whose superblock this is.
     pub fn count_mount(&mut self, log: &mut LogSuperblock) {
         if self.memory.is_none() && self.journal_media.is_none() {

@@ -18,8 +18,8 @@ use crate::fs::ext::blocks::{Blocks, Bytes};
 use crate::fs::ext::changes::Changes;
 use crate::fs::ext::error::{OpenExtError, damaged};
 use crate::fs::ext::files::node::Nodes;
-use crate::fs::ext::files::orphans::{Head, Orphans};
-use crate::fs::ext::files::storing::Waiting;
+use crate::fs::ext::files::orphans::Head;
+use crate::fs::ext::files::waiting::Waiting;
 use crate::fs::ext::format::features::{FAST_COMMIT, HAS_JOURNAL, JOURNAL_DEV, WIDE};
 use crate::fs::ext::format::group::Descriptor;
 use crate::fs::ext::format::log::{LogSuperblock, feature};
@@ -149,7 +149,6 @@ impl Ext {
             settings: settings.clone(),
             shares,
             memory: None,
-            memory_name: None,
             journal_media: journal.map(|device| Arc::new(Media::new(device, shape.block_bytes))),
             metadata: Metadata {
                 shape,
@@ -160,7 +159,7 @@ impl Ext {
             uuid: superblock.uuid(),
             journal_uuid: superblock.journal_uuid(),
             mount_number: superblock.mount_number(),
-            head: Gate::new("superblock", Head { superblock, orphans: Orphans::default() }),
+            head: Gate::new("superblock", Head::new(superblock)),
             space: FreeSpace::default(),
             renames: Gate::new("renames", ()),
             shared_attributes: Gate::new("shared attributes", ()),

@@ -47,14 +47,14 @@ impl Ext {
         let mut file = File::new(number, inode);
         file.is_orphan = is_listed;
         if file.inode.links() == 0 {
-            return self.free_file(task, &mut file);
+            return self.writes().free_file(task, &mut file);
         }
         let size = file.inode.size();
-        self.resize(task, &mut file, size)?;
+        self.writes().resize(task, &mut file, size)?;
         self.changes.within(task, MAP_BLOCKS, |handle| {
             self.changes.changing(|| {
-                self.remove_orphan(handle, &mut file)?;
-                self.store_inode(handle, &mut file, true)
+                self.inodes().remove_orphan(handle, &mut file)?;
+                self.inodes().store_inode(handle, &mut file, true)
             })
         })
     }
@@ -92,7 +92,7 @@ impl Ext {
         self.changes.within(task, MAP_BLOCKS, |handle| {
             let mut head = self.head.enter(task);
             head.superblock.set_features(features.without(ORPHAN_PRESENT));
-            self.store_head(handle, &mut head)
+            self.inodes().store_head(handle, &mut head)
         })
     }
 }

@@ -186,7 +186,7 @@ impl Ext {
             self.mount_number,
         );
         superblock.write(&*nvm);
-        self.memory_name = Some(superblock.region);
+        self.head.get_mut().memory_name = Some(superblock.region);
         let below = (Arc::clone(&self.metadata.media), Arc::clone(&self.metadata.blocks));
         Ok(Some(NvmJournal::new(nvm, superblock, (&options, checkpointing), below, self.origin)))
     }

@@ -191,7 +191,7 @@ impl Ext {
         if let Some(arena) = monitor.arena() {
             self.metadata.blocks.keep_in(arena);
         }
-        self.memory_name = Some(name);
+        self.head.get_mut().memory_name = Some(name);
         Ok(Some(monitor))
     }
 }

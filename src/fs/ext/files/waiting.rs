@@ -1,11 +1,5 @@
-//! Inodes are put into their table, and files that wait are kept in mind.
+//! Files of which something waits to be written.
 
-use crate::fs::ext::Ext;
-use crate::fs::ext::files::node::{File, Node};
-use crate::fs::ext::format::inode::Inode;
-use crate::fs::ext::journal::Handle;
-use crate::fs::volume::{FileKind, VolumeError};
-use crate::task::Task;
 use crate::time::Time;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeSet;
@@ -61,6 +55,16 @@ impl Drop for Taken<'_> {
 }
 
 impl Waiting {
+    /// Something of a file waits, since this time unless more did before.
+    pub fn add(&self, number: u32, at: Time) {
+        self.files().add(number, at);
+    }
+
+    /// Nothing of a file waits any more.
+    pub fn remove(&self, number: u32) {
+        self.files().remove(number);
+    }
+
     fn files(&self) -> MutexGuard<'_, Files> {
         // Nothing between two changes of it can panic.
         self.files.lock().unwrap_or_else(PoisonError::into_inner)
@@ -140,50 +144,6 @@ impl Waiting {
         if files.remove(number) {
             files.add(number, at);
         }
-    }
-}
-
-impl Ext {
-    /// Something of a file waits. The task is behind its gate.
-    pub fn waits(&self, task: &Task<'_>, node: &Node) {
-        node.set_waits(true);
-        self.waiting.files().add(node.number, task.now());
-    }
-
-    /// Nothing of a file waits any more. The task is behind its gate.
-    pub fn waits_no_more(&self, file: &File) {
-        debug_assert!(file.pages.is_empty() && !file.is_unstored, "all of it was written");
-        self.waiting.files().remove(file.number);
-    }
-
-    /// Puts an inode into its table. `is_needed`: more has changed than a file's times.
-    pub fn store_inode(&self, handle: &Handle<'_>, file: &mut File, is_needed: bool) -> Result<(), VolumeError> {
-        let mut image = file.inode.clone();
-        if file.kind() == FileKind::Regular {
-            image.set_size(file.stored_size);
-        }
-        // Nobody changes the list of orphans before the inode is in the table.
-        let head = file.is_orphan.then(|| self.head.enter(handle.task));
-        if let Some(head) = &head {
-            image.set_deleted(head.orphans.next(file.number));
-        }
-        self.put_inode(handle, file.number, image)?;
-        drop(head);
-        self.track_inode(handle, file);
-        file.is_unstored = false;
-        file.changed_in = Some(handle.id);
-        if is_needed {
-            file.needed_in = Some(handle.id);
-        }
-        Ok(())
-    }
-
-    /// Puts an inode's bytes into the table, with their checksum.
-    pub fn put_inode(&self, handle: &Handle<'_>, number: u32, mut image: Inode) -> Result<(), VolumeError> {
-        image.sum(number, self.metadata.shape.checksums);
-        let (place, at) = self.metadata.place_of_inode(handle.task, number)?;
-        let read = |task: &Task<'_>| self.metadata.table_block(task, place).map(drop);
-        handle.change_block(place, &read, |bytes| bytes[at..at + image.bytes().len()].copy_from_slice(image.bytes()))
     }
 }
 
