@@ -69,8 +69,8 @@ use media::JournalMemory;
 use media::Media;
 use memory::Shares;
 use metadata::Metadata;
-use names::Directories;
 use names::known::KnownNames;
+use names::{Directories, Names};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
@@ -172,6 +172,19 @@ impl Ext {
             changes: &self.changes,
             write_back: self.write_back(),
             origin: self.origin,
+        }
+    }
+
+    /// Names of files.
+    fn names(&self) -> Names<'_> {
+        Names {
+            settings: &self.settings,
+            metadata: &self.metadata,
+            changes: &self.changes,
+            writes: self.writes(),
+            known_names: &self.known_names,
+            generations: &self.generations,
+            renames: &self.renames,
         }
     }
 }

@@ -144,14 +144,14 @@ impl Ext {
         alter: impl FnOnce(&mut File) -> Result<(), VolumeError>,
     ) -> Result<(), VolumeError> {
         let node = self.inodes().node(task, inode_of(inode)?)?;
-        let mut gates = Gates::new(self);
+        let mut gates = Gates::new(self.names());
         match is_write {
             true => gates.enter_to_write(task, &node)?,
             false => gates.enter(task, &node)?,
         }
         gates.get(node.number).check_regular()?;
         let change = match rule {
-            Some(rule) => rule(&mut Seen { ext: self, task, gates: &gates })?,
+            Some(rule) => rule(&mut Seen { names: self.names(), task, gates: &gates })?,
             None => None,
         };
         let file = gates.get_mut(node.number);
@@ -164,9 +164,9 @@ impl Ext {
     /// Makes the change of the rule.
     fn change_file(&self, task: &Task<'_>, inode: InodeNumber, rule: ChangeRule) -> Result<Attributes, VolumeError> {
         let node = self.inodes().node(task, inode_of(inode)?)?;
-        let mut gates = Gates::new(self);
+        let mut gates = Gates::new(self.names());
         gates.enter(task, &node)?;
-        let change = rule(&mut Seen { ext: self, task, gates: &gates })?;
+        let change = rule(&mut Seen { names: self.names(), task, gates: &gates })?;
         let file = gates.get_mut(node.number);
         if let Some(change) = change {
             self.check_writable()?;
@@ -268,7 +268,7 @@ impl Volume for Ext {
     ) -> Result<Attributes, VolumeError> {
         self.turn(call, steps::NAME, |task| {
             self.check_writable()?;
-            self.make_file(task, name, new, hold, rule)
+            self.names().make_file(task, name, new, hold, rule)
         })
     }
 
@@ -282,21 +282,21 @@ impl Volume for Ext {
     ) -> Result<Attributes, VolumeError> {
         self.turn(call, steps::NAME, |task| {
             self.check_writable()?;
-            self.link_file(task, inode, name, hold, rule)
+            self.names().link_file(task, inode, name, hold, rule)
         })
     }
 
     fn unlink(&self, call: &Call, name: Name, rule: Option<NameRule>) -> Result<(), VolumeError> {
         self.turn(call, steps::NAME, |task| {
             self.check_writable()?;
-            self.unlink_name(task, name, Removal::File, rule)
+            self.names().unlink_name(task, name, Removal::File, rule)
         })
     }
 
     fn remove_directory(&self, call: &Call, name: Name, rule: Option<NameRule>) -> Result<(), VolumeError> {
         self.turn(call, steps::NAME, |task| {
             self.check_writable()?;
-            self.unlink_name(task, name, Removal::Directory, rule)
+            self.names().unlink_name(task, name, Removal::Directory, rule)
         })
     }
 
@@ -310,7 +310,7 @@ impl Volume for Ext {
     ) -> Result<(), VolumeError> {
         self.turn(call, steps::RENAME, |task| {
             self.check_writable()?;
-            self.rename_name(task, from, to, how, rule)
+            self.names().rename_name(task, from, to, how, rule)
         })
     }
 

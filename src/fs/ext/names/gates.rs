@@ -1,10 +1,10 @@
 //! The files of a call, behind their gates.
 
-use crate::fs::ext::Ext;
 use crate::fs::ext::files::node::number_of;
 use crate::fs::ext::files::node::{File, Node, inode_of};
 use crate::fs::ext::format::features::DIR_NLINK;
 use crate::fs::ext::format::shape::ROOT;
+use crate::fs::ext::names::Names;
 use crate::fs::nodes::names::{Entry, Parents, Store};
 use crate::fs::volume::{Attributes, FileKind, InodeNumber, LONGEST_TARGET, Locked, MOST_LINKS, Name, VolumeError};
 use crate::task::{Task, WriteGuard};
@@ -12,13 +12,13 @@ use std::sync::Arc;
 
 /// Files whose gates the task is in, alone.
 pub struct Gates<'g> {
-    ext: &'g Ext,
+    names: Names<'g>,
     files: Vec<WriteGuard<'g, File>>,
 }
 
 impl<'g> Gates<'g> {
-    pub fn new(ext: &'g Ext) -> Gates<'g> {
-        Gates { ext, files: Vec::new() }
+    pub fn new(names: Names<'g>) -> Gates<'g> {
+        Gates { names, files: Vec::new() }
     }
 
     /// Goes through the gate of a file, unless it has, when no flight of the file is under way. Fails if the file is freed.
@@ -26,7 +26,7 @@ impl<'g> Gates<'g> {
         if self.has(node.number) {
             return Ok(());
         }
-        self.add(self.ext.write_back().enter_alone(task, node))
+        self.add(self.names.writes.write_back.enter_alone(task, node))
     }
 
     /// Goes through the gate of a file that the call writes: beside a flight.
@@ -64,7 +64,7 @@ impl<'g> Gates<'g> {
 /// The files that a rule may look at.
 #[derive(Clone, Copy)]
 pub struct Seen<'s, 'g> {
-    pub ext: &'s Ext,
+    pub names: Names<'s>,
     pub task: &'s Task<'s>,
     pub gates: &'s Gates<'g>,
 }
@@ -81,8 +81,8 @@ impl Seen<'_, '_> {
         match self.gates.has(number) {
             true => look(self.gates.get(number)),
             false => {
-                let inode = self.ext.metadata.read_inode(self.task, number)?;
-                self.ext.metadata.check_inode(number, &inode)?;
+                let inode = self.names.metadata.read_inode(self.task, number)?;
+                self.names.metadata.check_inode(number, &inode)?;
                 look(&File::new(number, inode))
             }
         }
@@ -91,17 +91,17 @@ impl Seen<'_, '_> {
 
 impl Locked for Seen<'_, '_> {
     fn attributes(&mut self, inode: InodeNumber) -> Result<Attributes, VolumeError> {
-        self.with(inode, |file| Ok(file.attributes(self.ext.metadata.shape.block_bytes)))
+        self.with(inode, |file| Ok(file.attributes(self.names.metadata.shape.block_bytes)))
     }
 
     fn extended_attribute(&mut self, inode: InodeNumber, name: &[u8]) -> Result<Option<Vec<u8>>, VolumeError> {
-        self.with(inode, |file| self.ext.inodes().attribute_of(self.task, file, name))
+        self.with(inode, |file| self.names.inodes().attribute_of(self.task, file, name))
     }
 }
 
 /// The tree of directories as it is in the table, for a task that is behind none of their gates.
 pub struct Unguarded<'s> {
-    pub ext: &'s Ext,
+    pub names: Names<'s>,
     pub task: &'s Task<'s>,
 }
 
@@ -111,13 +111,13 @@ impl Parents for Unguarded<'_> {
         if number == ROOT {
             return Ok(directory);
         }
-        let file = File::new(number, self.ext.metadata.read_inode(self.task, number)?);
+        let file = File::new(number, self.names.metadata.read_inode(self.task, number)?);
         file.check_directory()?;
-        self.ext.directories().parent_of(self.task, &file).map(number_of)
+        self.names.directories().parent_of(self.task, &file).map(number_of)
     }
 
     fn most_inodes(&self) -> u64 {
-        self.ext.metadata.shape.inodes.into()
+        self.names.metadata.shape.inodes.into()
     }
 }
 
@@ -139,11 +139,11 @@ impl LookedUp<'_, '_> {
 
 impl Parents for LookedUp<'_, '_> {
     fn parent(&mut self, directory: InodeNumber) -> Result<InodeNumber, VolumeError> {
-        Unguarded { ext: self.seen.ext, task: self.seen.task }.parent(directory)
+        Unguarded { names: self.seen.names, task: self.seen.task }.parent(directory)
     }
 
     fn most_inodes(&self) -> u64 {
-        self.seen.ext.metadata.shape.inodes.into()
+        self.seen.names.metadata.shape.inodes.into()
     }
 
     fn is_within(&mut self, directory: InodeNumber, other: InodeNumber) -> Result<bool, VolumeError> {
@@ -166,17 +166,17 @@ impl Store for LookedUp<'_, '_> {
     }
 
     fn is_empty(&mut self, directory: InodeNumber) -> Result<bool, VolumeError> {
-        let Seen { ext, task, gates } = self.seen;
+        let Seen { names, task, gates } = self.seen;
         let number = inode_of(directory)?;
         // A directory whose gate the call cannot enter is above one of its directories.
-        Ok(gates.has(number) && ext.directories().is_empty_directory(task, gates.get(number))?)
+        Ok(gates.has(number) && names.directories().is_empty_directory(task, gates.get(number))?)
     }
 
     fn most_directory_links(&self) -> Option<u32> {
-        (!self.seen.ext.metadata.shape.features.has(DIR_NLINK)).then_some(MOST_LINKS)
+        (!self.seen.names.metadata.shape.features.has(DIR_NLINK)).then_some(MOST_LINKS)
     }
 
     fn longest_target(&self) -> usize {
-        LONGEST_TARGET.min(self.seen.ext.metadata.shape.block_bytes - 1)
+        LONGEST_TARGET.min(self.seen.names.metadata.shape.block_bytes - 1)
     }
 }

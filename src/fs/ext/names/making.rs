@@ -3,7 +3,6 @@
 use super::changing::{NAME_BLOCKS, NEW_BLOCKS};
 use super::gates::{Gates, LookedUp, Seen};
 use crate::crc;
-use crate::fs::ext::Ext;
 use crate::fs::ext::files::attributes::Division;
 use crate::fs::ext::files::node::{File, Node, inode_of, number_of};
 use crate::fs::ext::files::placing::MAP_BLOCKS;
@@ -12,6 +11,7 @@ use crate::fs::ext::format::fast_commit::{Change, NameChange};
 use crate::fs::ext::format::inode::{Inode, MAP_BYTES, Stamp, flag};
 use crate::fs::ext::journal::{Handle, Reason};
 use crate::fs::ext::names::Directories;
+use crate::fs::ext::names::Names;
 use crate::fs::nodes::names::{self, Entry, Removal, subdirectories};
 use crate::fs::volume::{
     Attributes, ExtendedChange, FileKind, Found, Hold, InodeNumber, MOST_LINKS, Name, NameRule, NewFile, NewFileRule,
@@ -26,7 +26,7 @@ use std::sync::atomic::Ordering;
 /// Blocks that a call changes that makes a file: its inode, bitmaps, attributes, and the blocks of its name.
 const MAKE_BLOCKS: usize = NAME_BLOCKS + MAP_BLOCKS;
 
-impl Ext {
+impl Names<'_> {
     /// Changes the links of a directory. With so many that they cannot be counted, it says 1.
     pub fn add_links(&self, directory: &mut File, links: i32) {
         let now = i32::from(directory.inode.links());
@@ -47,7 +47,7 @@ impl Ext {
     ) -> Result<(), VolumeError> {
         let Some(rule) = rule else { return Ok(()) };
         let found = Found { file: file.map(number_of), existing: None };
-        rule(&mut Seen { ext: self, task, gates }, found)
+        rule(&mut Seen { names: *self, task, gates }, found)
     }
 
     /// Makes a file, and gives it a name.
@@ -62,9 +62,9 @@ impl Ext {
         check_name(name)?;
         let parent = self.inodes().node(task, inode_of(directory)?)?;
         let there;
-        let mut gates = Gates::new(self);
+        let mut gates = Gates::new(*self);
         gates.enter(task, &parent)?;
-        names::check_open(&mut looked_up(self, task, &gates, &[]), directory)?;
+        names::check_open(&mut looked_up(*self, task, &gates, &[]), directory)?;
         let found = self.directories().inode_named(task, gates.get(parent.number), name)?;
         let mut new = *new;
         let inherited;
@@ -75,12 +75,12 @@ impl Ext {
                 gates.enter(task, &there)?;
             }
             let found = Found { file: found.map(number_of), existing: None };
-            inherited = rule(&mut Seen { ext: self, task, gates: &gates }, found)?;
+            inherited = rule(&mut Seen { names: *self, task, gates: &gates }, found)?;
             attributes = inherited.attributes.iter().map(|(name, value)| (*name, &value[..])).collect();
             (new.permissions, new.group, new.attributes) = (inherited.permissions, inherited.group, &attributes);
         }
-        names::make(&mut looked_up(self, task, &gates, &[((directory, name), found)]), (directory, name), &new)?;
-        let mut file = self.new_file(&new, self.wall(task.now()));
+        names::make(&mut looked_up(*self, task, &gates, &[((directory, name), found)]), (directory, name), &new)?;
+        let mut file = self.new_file(&new, self.writes.origin.after(task.now()));
         let changes: Vec<ExtendedChange> = new
             .attributes
             .iter()
@@ -99,9 +99,9 @@ impl Ext {
             });
             let made = file.attributes(self.metadata.shape.block_bytes);
             let number = file.number;
-            self.nodes.add(file);
+            self.inodes().nodes.add(file);
             if hold == Hold::Yes {
-                self.nodes.hold(number);
+                self.inodes().nodes.hold(number);
             }
             self.known_names.note(parent.number, name, number);
             // The handle ends behind no gate: a journal may store its changes then, and others need not wait for that.
@@ -134,7 +134,7 @@ impl Ext {
         }
         self.inodes().store_inode(handle, file, true)?;
         self.add_links(directory, subdirectories(new.kind));
-        directory.was_written(self.wall(handle.task.now()));
+        directory.was_written(self.writes.origin.after(handle.task.now()));
         self.inodes().store_inode(handle, directory, true)
     }
 
@@ -189,9 +189,9 @@ impl Ext {
         let parent = self.inodes().node(task, inode_of(directory)?)?;
         let node = self.inodes().node(task, inode_of(inode)?)?;
         let there;
-        let mut gates = Gates::new(self);
+        let mut gates = Gates::new(*self);
         gates.enter(task, &parent)?;
-        names::check_open(&mut looked_up(self, task, &gates, &[]), directory)?;
+        names::check_open(&mut looked_up(*self, task, &gates, &[]), directory)?;
         let found = self.directories().inode_named(task, gates.get(parent.number), name)?;
         if let Some(found) = found.filter(|_| rule.is_some()) {
             there = self.inodes().node(task, found)?;
@@ -205,8 +205,8 @@ impl Ext {
         self.enter_file(task, &mut gates, &node)?;
         self.ask(task, &gates, rule, found)?;
         let Entry { kind, .. } =
-            names::link(&mut looked_up(self, task, &gates, &[((directory, name), found)]), inode, (directory, name))?;
-        let (links, now) = (gates.get(node.number).inode.links(), self.wall(task.now()));
+            names::link(&mut looked_up(*self, task, &gates, &[((directory, name), found)]), inode, (directory, name))?;
+        let (links, now) = (gates.get(node.number).inode.links(), self.writes.origin.after(task.now()));
         let promise = self.allocation().promise(task, NEW_BLOCKS, false)?;
         let linked = self.changes.within(task, NAME_BLOCKS, |handle| {
             self.changes.changing(|| {
@@ -221,7 +221,7 @@ impl Ext {
             })?;
             handle.tracked(|tracker| tracker.name(Change::Link(name_change(parent.number, name, node.number))));
             if hold == Hold::Yes {
-                self.nodes.hold(node.number);
+                self.inodes().nodes.hold(node.number);
             }
             let linked = gates.get(node.number).attributes(self.metadata.shape.block_bytes);
             drop(gates);
@@ -256,7 +256,7 @@ impl Ext {
         let parent = self.inodes().node(task, inode_of(directory)?)?;
         // Its gate is left before it is let go.
         let node;
-        let mut gates = Gates::new(self);
+        let mut gates = Gates::new(*self);
         gates.enter(task, &parent)?;
         let names_of = gates.get(parent.number);
         names_of.check_directory()?;
@@ -269,8 +269,8 @@ impl Ext {
         gates.enter(task, &node)?;
         self.ask(task, &gates, rule, Some(node.number))?;
         let named = [((directory, name), Some(node.number))];
-        let Entry { kind, .. } = names::unlink(&mut looked_up(self, task, &gates, &named), (directory, name), what)?;
-        let now = self.wall(task.now());
+        let Entry { kind, .. } = names::unlink(&mut looked_up(*self, task, &gates, &named), (directory, name), what)?;
+        let now = self.writes.origin.after(task.now());
         self.changes.within(task, NAME_BLOCKS, |handle| {
             handle.tracked(|tracker| match what {
                 Removal::Directory => tracker.exclude(Reason::Directory),
@@ -287,7 +287,7 @@ impl Ext {
             gates.leave(parent.number);
             Ok(())
         })?;
-        self.writes().free_if_gone(task, gates.get_mut(node.number))
+        self.writes.free_if_gone(task, gates.get_mut(node.number))
     }
 
     /// A file has lost a name, which the tracker knows already; without one it is an orphan.
@@ -306,12 +306,12 @@ impl Ext {
 
 /// The names that a call has looked up, for the rules of names.
 fn looked_up<'s, 'g>(
-    ext: &'s Ext,
+    names: Names<'s>,
     task: &'s Task<'s>,
     gates: &'s Gates<'g>,
-    names: &'s [(Name<'s>, Option<u32>)],
+    found: &'s [(Name<'s>, Option<u32>)],
 ) -> LookedUp<'s, 'g> {
-    LookedUp { seen: Seen { ext, task, gates }, names, within: &[] }
+    LookedUp { seen: Seen { names, task, gates }, names: found, within: &[] }
 }
 
 /// A change of a name, as a fast commit tells it.

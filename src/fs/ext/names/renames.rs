@@ -7,13 +7,13 @@
 use super::changing::{NAME_BLOCKS, NEW_BLOCKS};
 use super::gates::{Gates, LookedUp, Seen, Unguarded};
 use super::making::name_change;
-use crate::fs::ext::Ext;
 use crate::fs::ext::error::damaged;
 use crate::fs::ext::files::node::{File, Node, inode_of, number_of};
 use crate::fs::ext::files::placing::MAP_BLOCKS;
 use crate::fs::ext::format::fast_commit::Change;
 use crate::fs::ext::format::inode::{Inode, Stamp};
 use crate::fs::ext::journal::{Handle, Reason};
+use crate::fs::ext::names::Names;
 use crate::fs::nodes::names::{self, MovedLinks, Parents, Rename};
 use crate::fs::volume::{FileKind, Found, InodeNumber, Name, RenameRule, Renaming, Timestamp, VolumeError, check_name};
 use crate::task::Task;
@@ -30,7 +30,7 @@ struct Side<'n> {
     file: Option<(u32, FileKind)>,
 }
 
-impl Ext {
+impl Names<'_> {
     /// Moves a name.
     pub fn rename_name(
         &self,
@@ -48,8 +48,8 @@ impl Ext {
         let directories = [self.inodes().node(task, inode_of(from)?)?, self.inodes().node(task, inode_of(to)?)?];
         // Their gates are left before they are let go.
         let files: Vec<Arc<Node>>;
-        let mut gates = Gates::new(self);
-        let mut tree = Unguarded { ext: self, task };
+        let mut gates = Gates::new(*self);
+        let mut tree = Unguarded { names: *self, task };
         let [first, second] = match is_across && tree.is_within(from, to)? {
             true => [1, 0],
             false => [0, 1],
@@ -78,7 +78,7 @@ impl Ext {
             gates.enter(task, node)?;
         }
         let number = |side: &Side| side.file.map(|(number, _)| number);
-        let seen = Seen { ext: self, task, gates: &gates };
+        let seen = Seen { names: *self, task, gates: &gates };
         if let Some(rule) = rule {
             let found = Found { file: number(&from).map(number_of), existing: number(&to).map(number_of) };
             how = rule(&mut { seen }, found)?;
@@ -97,7 +97,7 @@ impl Ext {
                 }
                 self.replace(task, &mut gates, (from, to, links), how.whiteout)?;
                 match to.file {
-                    Some((there, _)) => self.writes().free_if_gone(task, gates.get_mut(there)),
+                    Some((there, _)) => self.writes.free_if_gone(task, gates.get_mut(there)),
                     None => Ok(()),
                 }
             }
@@ -119,7 +119,7 @@ impl Ext {
         for node in files.iter().filter(|node| renamed.contains(&number_of(node.number))) {
             let file = gates.get_mut(node.number);
             if file.kind() == FileKind::Regular && !file.pages.is_empty() {
-                self.write_back().write_out(task, node, file)?;
+                self.writes.write_back.write_out(task, node, file)?;
             }
         }
         Ok(())
@@ -166,7 +166,7 @@ impl Ext {
         whiteout: Option<(u32, u32)>,
     ) -> Result<(), VolumeError> {
         let file = from.file.expect("it was found");
-        let now = self.wall(task.now());
+        let now = self.writes.origin.after(task.now());
         let promise = self.allocation().promise(task, NEW_BLOCKS, false)?;
         let moved = self.changes.within(task, RENAME_BLOCKS, |handle| {
             let whiteout = match whiteout {
@@ -280,7 +280,7 @@ impl Ext {
         links: MovedLinks,
     ) -> Result<(), VolumeError> {
         let (file, there) = (from.file.expect("it was found"), to.file.expect("it was found"));
-        let now = self.wall(task.now());
+        let now = self.writes.origin.after(task.now());
         self.changes.within(task, RENAME_BLOCKS, |handle| {
             handle.tracked(|tracker| tracker.exclude(Reason::Exchange));
             self.changes.changing(|| {

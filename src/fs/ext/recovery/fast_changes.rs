@@ -213,7 +213,7 @@ impl<'r> FastReplay<'r> {
                 file.inode.set_size(0);
                 self.ext.directories().fill_directory(self.handle, &mut file, change.directory)?;
                 file.inode.set_links(2);
-                self.ext.add_links(&mut directory, 1);
+                self.ext.names().add_links(&mut directory, 1);
             }
             (FileKind::Directory, true) => {
                 return Err(damaged(format!("inode {}", change.inode), "it is a directory that has a name"));
@@ -257,7 +257,7 @@ impl<'r> FastReplay<'r> {
                 return Err(damaged(Directories::directory_name(change.inode), "it loses its name, and is not empty"));
             }
             (true, _) => {
-                self.ext.add_links(&mut directory, -1);
+                self.ext.names().add_links(&mut directory, -1);
                 0
             }
             (false, _) => file.inode.links().saturating_sub(1),
