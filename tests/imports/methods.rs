@@ -22,8 +22,9 @@ const SLACK: usize = 8;
 
 /// Types beyond the limits: inherent methods, and the files that hold them. Neither may grow.
 const LARGE: &[(&str, usize, usize)] = &[
-    ("fs::ext::Ext", 304, 44),
+    ("fs::ext::Ext", 94, 18),
     ("fs::ext::journal::nvm::NvmJournal", 37, 5),
+    ("fs::ext::names::Directories", 40, 5),
     ("fs::ext::recovery::check::Check", 156, 17),
     ("fs::posix::Posix", 38, 9),
     ("fs::sfs::Sfs", 323, 49),
@@ -38,24 +39,24 @@ const LARGE: &[(&str, usize, usize)] = &[
 const KNOWN: &[(&str, usize, &[&str])] = &[
     (
         "fs::ext::Ext",
-        25,
+        16,
         &[
-            "fs/ext/files/freeing.rs",
-            "fs/ext/files/orphans.rs",
-            "fs/ext/files/resizing.rs",
             "fs/ext/recovery/copies.rs",
             "fs/ext/recovery/fast_replay.rs",
             "fs/ext/recovery/memory.rs",
             "fs/ext/recovery/open.rs",
-            "fs/ext/recovery/orphans.rs",
             "fs/ext/recovery/region.rs",
             "fs/ext/recovery/vm_aware.rs",
             "fs/ext/syncing.rs",
         ],
     ),
     ("fs::ext::Ext", 2, &["fs/ext/found_log.rs", "fs/ext/journal_device.rs"]),
-    ("fs::ext::Ext", 5, &["fs/ext/names/blocks.rs", "fs/ext/names/hashed.rs", "fs/ext/names/listing.rs"]),
-    ("fs::ext::Ext", 2, &["fs/ext/names/changing.rs", "fs/ext/names/index_growth.rs"]),
+    (
+        "fs::ext::names::Directories",
+        5,
+        &["fs/ext/names/blocks.rs", "fs/ext/names/hashed.rs", "fs/ext/names/listing.rs"],
+    ),
+    ("fs::ext::names::Directories", 2, &["fs/ext/names/changing.rs", "fs/ext/names/index_growth.rs"]),
     ("fs::ext::journal::nvm::NvmJournal", 2, &["fs/ext/journal/nvm/joining.rs", "fs/ext/journal/nvm/storing.rs"]),
     (
         "fs::ext::recovery::check::Check",

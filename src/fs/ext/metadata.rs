@@ -1,6 +1,5 @@
 //! The metadata of a volume: the place of each structure, and its block in memory or on the device.
 
-use super::allocation::own_blocks::OwnBlocks;
 use super::blocks::{Blocks, Bytes};
 use super::error::damaged;
 use super::format::bytes::le16;
@@ -8,6 +7,7 @@ use super::format::group::{Descriptor, checksum};
 use super::format::inode::Inode;
 use super::format::shape::Shape;
 use super::media::Media;
+use super::own_blocks::OwnBlocks;
 use crate::fs::volume::VolumeError;
 use crate::task::Task;
 use std::sync::Arc;

@@ -7,6 +7,7 @@
 //! | `format` | the structures on the medium |
 //! | `media` | the device below, in blocks of the volume |
 //! | `blocks` | blocks in memory |
+//! | `own_blocks` | the blocks of the volume itself, which no file has |
 //! | `metadata` | the place of each structure, and its block |
 //! | `changes` | the handle within which a change is made |
 //! | `memory` | the bound of the memory, and its shares |
@@ -39,6 +40,7 @@ mod media;
 mod memory;
 mod metadata;
 mod names;
+mod own_blocks;
 mod recovery;
 mod settings;
 mod station;
@@ -57,10 +59,10 @@ use crate::time::Time;
 use allocation::{Allocation, FreeSpace};
 use blocks::Blocks;
 use changes::Changes;
+use files::head::Head;
 use files::inodes::Inodes;
 use files::map::Maps;
 use files::node::Nodes;
-use files::orphans::Head;
 use files::waiting::Waiting;
 use files::write_back::WriteBack;
 use files::writing::Writes;
@@ -155,7 +157,6 @@ impl Ext {
     fn write_back(&self) -> WriteBack<'_> {
         WriteBack {
             settings: &self.settings,
-            shares: &self.shares,
             metadata: &self.metadata,
             changes: &self.changes,
             inodes: self.inodes(),

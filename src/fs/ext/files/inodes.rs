@@ -1,8 +1,8 @@
 //! The table of inodes: an inode in use, and one that is put into the table.
 
+use super::head::Head;
 use super::map::Maps;
 use super::node::{File, Node, Nodes};
-use super::orphans::Head;
 use crate::fs::ext::changes::Changes;
 use crate::fs::ext::format::inode::{Inode, flag};
 use crate::fs::ext::journal::{Handle, Reason};

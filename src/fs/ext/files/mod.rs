@@ -15,6 +15,7 @@
 //! | `flights` | the same without the file's gate |
 //! | `resizing` | cut off, punched, reserved |
 //! | `waiting` | files of which something waits to be written |
+//! | `head` | the superblock of a mounted volume, and its list of orphans |
 //! | `orphans` | files without a name, and such as are being cut off |
 //! | `freeing` | files that nobody has any more |
 //! | `changing` | changes of a file's inode |
@@ -25,6 +26,7 @@ pub mod changing;
 pub mod extent_tree;
 pub mod flights;
 pub mod freeing;
+pub mod head;
 pub mod inodes;
 pub mod map;
 pub mod node;

@@ -66,21 +66,14 @@ impl WriteBack<'_> {
 
     /// Writes out pieces of the files that wait longest, as long as too much waits: the writer waits for that.
     pub fn relieve(&self, task: &Task<'_>) -> Result<(), VolumeError> {
-        while self.waits_beyond(1) {
+        while self.waiting.is_beyond(1) {
             self.write_oldest(task)?;
         }
         Ok(())
     }
 
-    /// True if more bytes are dirty than this part of the most.
-    pub fn waits_beyond(&self, part: u64) -> bool {
-        let count = self.waiting.count();
-        let is_much = self.waiting.bytes() > self.shares.dirty / part;
-        count > 0 && (is_much || count > self.shares.waiting_count() / part as usize)
-    }
-
     /// True if half of the most bytes are dirty: they are written out in the background, so that no writer comes to wait.
     pub fn half_waits(&self) -> bool {
-        self.waits_beyond(2)
+        self.waiting.is_beyond(2)
     }
 }

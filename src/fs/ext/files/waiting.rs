@@ -8,8 +8,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Files of which something waits to be written.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Waiting {
+    /// Dirty bytes, and files, above which writers wait.
+    most_bytes: u64,
+    most_files: usize,
     bytes: AtomicU64,
     files: Mutex<Files>,
     /// Files that were cut to nothing, whose new bytes no transaction has yet.
@@ -55,6 +58,24 @@ impl Drop for Taken<'_> {
 }
 
 impl Waiting {
+    /// None yet. A writer waits when more bytes are dirty, or more files.
+    pub fn new(most_bytes: u64, most_files: usize) -> Waiting {
+        Waiting {
+            most_bytes,
+            most_files,
+            bytes: AtomicU64::default(),
+            files: Mutex::default(),
+            emptied: Mutex::default(),
+        }
+    }
+
+    /// True if more is dirty than this part of the most.
+    pub fn is_beyond(&self, part: u64) -> bool {
+        let count = self.count();
+        let is_much = self.bytes() > self.most_bytes / part;
+        count > 0 && (is_much || count > self.most_files / part as usize)
+    }
+
     /// Something of a file waits, since this time unless more did before.
     pub fn add(&self, number: u32, at: Time) {
         self.files().add(number, at);
@@ -153,7 +174,7 @@ mod tests {
 
     #[test]
     fn a_file_waits_since_its_first_change_and_anew_when_it_was_written_out_meanwhile() {
-        let waiting = Waiting::default();
+        let waiting = Waiting::new(u64::MAX, usize::MAX);
         for (number, at) in [(7, 30), (5, 10), (6, 20), (5, 40)] {
             waiting.files().add(number, Time(at));
         }
@@ -168,7 +189,7 @@ mod tests {
     /// All threads that had to write something out waited for the same file.
     #[test]
     fn threads_write_out_different_files_the_oldest_first() {
-        let waiting = Waiting::default();
+        let waiting = Waiting::new(u64::MAX, usize::MAX);
         for (number, since) in [(5, 30), (7, 10), (6, 20)] {
             waiting.files().add(number, Time(since));
         }

@@ -7,7 +7,6 @@ use super::waiting::Waiting;
 use crate::fs::ext::allocation::Allocation;
 use crate::fs::ext::blocks::Blocks;
 use crate::fs::ext::changes::Changes;
-use crate::fs::ext::memory::Shares;
 use crate::fs::ext::metadata::Metadata;
 use crate::fs::ext::settings::ExtSettings;
 
@@ -15,7 +14,6 @@ use crate::fs::ext::settings::ExtSettings;
 #[derive(Clone, Copy)]
 pub struct WriteBack<'e> {
     pub settings: &'e ExtSettings,
-    pub shares: &'e Shares,
     pub metadata: &'e Metadata,
     pub changes: &'e Changes,
     pub inodes: Inodes<'e>,

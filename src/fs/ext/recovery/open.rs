@@ -13,12 +13,11 @@ use super::fast_scan::FastCommits;
 use super::replay::{Replayed, ReplayedLog};
 use crate::device::{BlockDevice, Medium};
 use crate::fs::ext::allocation::FreeSpace;
-use crate::fs::ext::allocation::own_blocks::OwnBlocks;
 use crate::fs::ext::blocks::{Blocks, Bytes};
 use crate::fs::ext::changes::Changes;
 use crate::fs::ext::error::{OpenExtError, damaged};
+use crate::fs::ext::files::head::Head;
 use crate::fs::ext::files::node::Nodes;
-use crate::fs::ext::files::orphans::Head;
 use crate::fs::ext::files::waiting::Waiting;
 use crate::fs::ext::format::features::{FAST_COMMIT, HAS_JOURNAL, JOURNAL_DEV, WIDE};
 use crate::fs::ext::format::group::Descriptor;
@@ -32,6 +31,7 @@ use crate::fs::ext::media::{Below, Media};
 use crate::fs::ext::memory::Shares;
 use crate::fs::ext::metadata::Metadata;
 use crate::fs::ext::names::known::KnownNames;
+use crate::fs::ext::own_blocks::OwnBlocks;
 use crate::fs::ext::recovery::memory::wanted_memory;
 use crate::fs::ext::settings::LEAST_LOG;
 use crate::fs::ext::{DataMode, Ext, ExtSettings};
@@ -163,7 +163,7 @@ impl Ext {
             space: FreeSpace::default(),
             renames: Gate::new("renames", ()),
             shared_attributes: Gate::new("shared attributes", ()),
-            waiting: Waiting::default(),
+            waiting: Waiting::new(shares.dirty, shares.waiting_count()),
             generations: AtomicU64::new(mounting.seed),
             changes: Changes::default(),
             nodes: Nodes::new(shares.inode_count()),
