@@ -8,6 +8,7 @@ use super::memory::{INODE_BYTES, Shares};
 use super::settings::SfsSettings;
 use super::write_back::WriteBack;
 use super::{Limits, Relief, Sfs, SfsError};
+use crate::fs::sfs::files::Files;
 use crate::fs::sfs::files::attributes::Space;
 use crate::fs::sfs::media::format::{BLOCK, blocks_that_fit};
 use crate::task::Task;
@@ -104,7 +105,7 @@ impl Limits {
     }
 }
 
-impl Sfs {
+impl Files {
     /// Blocks used by files and their metadata.
     pub(super) fn used_blocks(&self) -> u64 {
         // Pages of metadata files are counted with the files they describe.
@@ -116,10 +117,21 @@ impl Sfs {
         self.metadata.dat.emptied() + self.metadata.inode_file.emptied()
     }
 
+    /// Bytes of metadata that the next checkpoint writes or loads.
+    pub(super) fn changed_bytes(&mut self) -> u64 {
+        let blocks = self.metadata.blocks.dirty()
+            + self.metadata.dat.file().dirty_pages()
+            + self.metadata.inode_file.file().dirty_pages()
+            + self.inodes.changed_pages();
+        blocks as u64 * BLOCK as u64 + self.inodes.changed() as u64 * INODE_BYTES + self.records.len() as u64
+    }
+}
+
+impl Sfs {
     /// True if `blocks` new blocks and their metadata fit after `more` blocks are freed.
     fn fits(&self, blocks: u64, more: u64) -> bool {
         // A map block for each 512 blocks, a page of the DAT for each 128, and the path down to them.
-        self.used_blocks() + blocks + blocks / 100 + PATH <= self.limits.usable + more
+        self.files.used_blocks() + blocks + blocks / 100 + PATH <= self.limits.usable + more
     }
 
     /// True if `blocks` new blocks fit now.
@@ -132,8 +144,8 @@ impl Sfs {
         if self.fits(blocks, 0) {
             return Ok(());
         }
-        if !self.fits(blocks, self.reclaimable()) {
-            let free = self.limits.usable.saturating_sub(self.used_blocks());
+        if !self.fits(blocks, self.files.reclaimable()) {
+            let free = self.limits.usable.saturating_sub(self.files.used_blocks());
             return Err(SfsError::NoSpace { free, blocks: self.limits.usable });
         }
         if self.relief == Relief::ByCaller {
@@ -146,7 +158,7 @@ impl Sfs {
 
     /// Total and free space.
     pub fn space(&self) -> Space {
-        let free = (self.limits.usable + self.reclaimable()).saturating_sub(self.used_blocks());
+        let free = (self.limits.usable + self.files.reclaimable()).saturating_sub(self.files.used_blocks());
         // The metadata that `check_space` requires for new blocks, and the blocks of a new file, are not reported as
         // available.
         let promised = free.saturating_sub(2 * PATH);
@@ -155,18 +167,9 @@ impl Sfs {
             blocks: self.limits.usable,
             free_blocks: free,
             available_blocks: promised * 100 / 101,
-            inodes: self.metadata.inode_file.used() + free_inodes,
+            inodes: self.files.metadata.inode_file.used() + free_inodes,
             free_inodes,
         }
-    }
-
-    /// Bytes of metadata that the next checkpoint writes or loads.
-    pub(super) fn changed_bytes(&mut self) -> u64 {
-        let blocks = self.metadata.blocks.dirty()
-            + self.metadata.dat.file().dirty_pages()
-            + self.metadata.inode_file.file().dirty_pages()
-            + self.inodes.changed_pages();
-        blocks as u64 * BLOCK as u64 + self.inodes.changed() as u64 * INODE_BYTES + self.log.records.len() as u64
     }
 
     /// Writes out dirty blocks after a change, or takes a checkpoint, if they exceed the limits.

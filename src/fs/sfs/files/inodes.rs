@@ -6,6 +6,7 @@
 //! the kernel may reference millions of inodes.
 
 use crate::fs::references::ReferenceCounts;
+use crate::fs::sfs::files::Files;
 use crate::fs::sfs::files::attributes::InodeNumber;
 use crate::fs::sfs::files::directory::Index;
 use crate::fs::sfs::files::inode::Inode;
@@ -221,7 +222,7 @@ impl Inodes {
     }
 }
 
-impl Sfs {
+impl Files {
     /// An inode in use.
     pub(in crate::fs::sfs) fn inode(&mut self, task: &Task<'_>, number: u64) -> Result<&Inode, SfsError> {
         self.load_inode(task, number)?;
@@ -253,24 +254,6 @@ impl Sfs {
         Ok(())
     }
 
-    /// Takes a reference to an inode, which then exists even without a name.
-    pub fn retain(&mut self, task: &Task<'_>, inode: InodeNumber) -> Result<(), SfsError> {
-        self.load_inode(task, inode.0)?;
-        self.inodes.hold(inode.0);
-        Ok(())
-    }
-
-    /// Drops `times` references to an inode. An inode without names and references is freed.
-    pub fn release(&mut self, task: &Task<'_>, inode: InodeNumber, times: u64) -> Result<(), SfsError> {
-        if self.inodes.drop_references(inode.0, times)
-            && self.orphans.contains(&inode.0)
-            && self.faults.read_only.is_none()
-        {
-            self.free_inode(task, inode.0)?;
-        }
-        Ok(())
-    }
-
     /// True if only references keep this inode.
     pub(in crate::fs::sfs) fn is_orphan(&self, inode: InodeNumber) -> bool {
         self.orphans.contains(&inode.0)
@@ -283,8 +266,28 @@ impl Sfs {
         self.orphans.remove(&number);
         self.inodes.remove(number);
         self.metadata.inode_file.free(number);
-        self.log.records.touch(number);
+        self.records.touch(number);
         self.is_changed = true;
+        Ok(())
+    }
+}
+
+impl Sfs {
+    /// Takes a reference to an inode, which then exists even without a name.
+    pub fn retain(&mut self, task: &Task<'_>, inode: InodeNumber) -> Result<(), SfsError> {
+        self.files.load_inode(task, inode.0)?;
+        self.files.inodes.hold(inode.0);
+        Ok(())
+    }
+
+    /// Drops `times` references to an inode. An inode without names and references is freed.
+    pub fn release(&mut self, task: &Task<'_>, inode: InodeNumber, times: u64) -> Result<(), SfsError> {
+        if self.files.inodes.drop_references(inode.0, times)
+            && self.files.orphans.contains(&inode.0)
+            && self.faults.read_only.is_none()
+        {
+            self.files.free_inode(task, inode.0)?;
+        }
         Ok(())
     }
 }

@@ -3,10 +3,11 @@
 //! evicted when there are too many.
 
 use crate::crc;
+use crate::fs::sfs::SfsError;
+use crate::fs::sfs::files::Files;
 use crate::fs::sfs::media::format::{self, Kind};
 use crate::fs::sfs::media::format::{BlockBytes, zeroed};
 use crate::fs::sfs::metadata::paged;
-use crate::fs::sfs::{Sfs, SfsError};
 use crate::task::Task;
 use rustc_hash::FxHashMap;
 
@@ -124,7 +125,7 @@ impl MetadataBlocks {
     }
 }
 
-impl Sfs {
+impl Files {
     /// Reads a virtual block of metadata.
     pub(in crate::fs::sfs) fn metadata_block(
         &mut self,
@@ -188,10 +189,10 @@ impl Sfs {
             address => {
                 paged::check_address(&self.media, "DAT", address)?;
                 self.media.read_metadata(task, address, &mut bytes[..])?;
-                self.counts.read_blocks += 1;
+                self.reads.blocks += 1;
                 let crc = crc::crc32c(&bytes[..]);
                 if crc != entry.crc.get() {
-                    self.counts.events.damaged_blocks += 1;
+                    self.reads.damaged += 1;
                     let why = format!(
                         "its checksum is {crc:08x}, and should be {:08x} (block {address} of the log)",
                         entry.crc.get()
@@ -226,9 +227,9 @@ impl Sfs {
         if lies_at != 0 {
             let segment = (lies_at / u64::from(self.media.segment_blocks())) as u32;
             if kind == Kind::Data {
-                self.count_death(segment);
+                self.segments.count_death(segment, self.clock.tick);
             }
-            self.log.segments.lose(segment, kind, entry.writes.get(), entry.modified.get());
+            self.segments.lose(segment, kind, entry.writes.get(), entry.modified.get());
         }
         self.metadata.blocks.remove(number);
         self.metadata.dat.free(task, number)?;

@@ -39,7 +39,7 @@ impl Sfs {
         };
         // The last changes to all files are given up only for the root, or for most of what there is. Of two copies
         // that differ, either may be wrong.
-        let pages = self.metadata.dat.pages() + self.metadata.inode_file.file().len();
+        let pages = self.files.metadata.dat.pages() + self.files.metadata.inode_file.file().len();
         let is_unreadable = loss.inode_pages.contains(&0) || pages == 0 || 2 * loss.pages > pages;
         if !is_unreadable && found.disagree.is_none() {
             return Ok((newest, loss));
@@ -84,12 +84,12 @@ impl Sfs {
     /// Loads what can be read of a checkpoint. The rest is rebuilt from the log, or is empty.
     pub(super) fn load_in_part(&mut self, task: &Task<'_>, superblock: &Superblock) -> Result<Loss, SfsError> {
         self.superblock = *superblock;
-        self.inodes.retain(|_| false);
-        self.orphans.clear();
-        self.metadata.blocks = MetadataBlocks::new(self.limits.shares.metadata_blocks);
-        self.dirty_blocks = DirtyBlocks::new(self.media.block_width());
-        self.log.segments = Segments::new(self.media.segments(), self.media.segment_blocks());
-        self.is_changed = false;
+        self.files.inodes.retain(|_| false);
+        self.files.orphans.clear();
+        self.files.metadata.blocks = MetadataBlocks::new(self.limits.shares.metadata_blocks);
+        self.files.dirty_blocks = DirtyBlocks::new(self.files.media.block_width());
+        self.files.segments = Segments::new(self.files.media.segments(), self.files.media.segment_blocks());
+        self.files.is_changed = false;
         let mut loss = Loss::default();
         self.load_usage(task, &superblock.usage_file, &mut loss);
         let mut newest = None;

@@ -39,47 +39,48 @@ impl Sfs {
 
     /// Checks the counts of the superblock against the metadata files.
     pub(super) fn counts_hold(&mut self) -> CheckResult {
-        let taken = self.metadata.dat.taken().saturating_sub(1);
-        ensure(taken == self.metadata.dat.used(), || {
-            format!("{} virtual blocks are said to be used, and {taken} are taken", self.metadata.dat.used())
+        let taken = self.files.metadata.dat.taken().saturating_sub(1);
+        ensure(taken == self.files.metadata.dat.used(), || {
+            format!("{} virtual blocks are said to be used, and {taken} are taken", self.files.metadata.dat.used())
         })?;
-        let allocated = self.metadata.inode_file.allocated();
-        ensure(allocated == self.metadata.inode_file.used(), || {
+        let allocated = self.files.metadata.inode_file.allocated();
+        ensure(allocated == self.files.metadata.inode_file.used(), || {
             format!(
                 "{} inodes are said to be used, and {allocated} numbers are given out",
-                self.metadata.inode_file.used()
+                self.files.metadata.inode_file.used()
             )
         })
     }
 
     /// Checks the usage of segments against the blocks of the metadata files.
     fn usage_holds(&mut self) -> CheckResult {
-        let (segment_blocks, log_blocks) = (u64::from(self.media.segment_blocks()), self.log_blocks());
+        let (segment_blocks, log_blocks) = (u64::from(self.files.media.segment_blocks()), self.log_blocks());
         let mut live: BTreeMap<u32, u32> = BTreeMap::new();
-        let (dat, inodes) = (self.metadata.dat.file().addresses(), self.metadata.inode_file.file().addresses());
+        let (dat, inodes) =
+            (self.files.metadata.dat.file().addresses(), self.files.metadata.inode_file.file().addresses());
         let mut blocks = 0;
-        for (_, address) in dat.chain(inodes).chain(self.metadata.usage_file.addresses()) {
+        for (_, address) in dat.chain(inodes).chain(self.files.metadata.usage_file.addresses()) {
             ensure(address < log_blocks, || format!("a metadata file names block {address}"))?;
             *live.entry((address / segment_blocks) as u32).or_default() += 1;
             blocks += 1;
         }
         for (segment, blocks) in live {
-            let said = self.log.segments.get(segment);
+            let said = self.files.segments.get(segment);
             ensure(said.state == State::Written && said.live >= blocks, || {
                 format!("{} blocks live in segment {segment}, it says, where {blocks} of metadata files lie", said.live)
             })?;
         }
-        let most = self.metadata.dat.used() + blocks;
-        ensure(self.log.segments.live() <= most, || {
-            format!("{} blocks live, it says, of {most}", self.log.segments.live())
+        let most = self.files.metadata.dat.used() + blocks;
+        ensure(self.files.segments.live() <= most, || {
+            format!("{} blocks live, it says, of {most}", self.files.segments.live())
         })
     }
 
     /// The last partial segment before the checkpoint is the one that holds the usage file. Nothing if its summary is
     /// damaged.
     pub(super) fn last_partial(&mut self, task: &Task<'_>) -> Result<Option<SummaryHeader>, SfsError> {
-        let Some((_, address)) = self.metadata.usage_file.addresses().next() else { return Ok(None) };
-        let segment_blocks = u64::from(self.media.segment_blocks());
+        let Some((_, address)) = self.files.metadata.usage_file.addresses().next() else { return Ok(None) };
+        let segment_blocks = u64::from(self.files.media.segment_blocks());
         let (segment, block) = ((address / segment_blocks) as u32, (address % segment_blocks) as u32);
         for back in 1..=block.min(MOST_SUMMARY_BLOCKS) {
             let partial = match self.log_reader(task).at(segment, block - back) {
@@ -120,10 +121,10 @@ impl Sfs {
 
     /// Checks that an open segment ends where the superblock says.
     fn check_open_segment(&mut self, task: &Task<'_>, segment: u32, block: u32) -> Result<(), SfsError> {
-        if segment >= self.log.segments.count() {
+        if segment >= self.files.segments.count() {
             return Ok(());
         }
-        let is_used = matches!(self.log.segments.get(segment).state, State::Written | State::Emptied);
+        let is_used = matches!(self.files.segments.get(segment).state, State::Written | State::Emptied);
         // If a summary is damaged, the end is not known; a mount then does not go on there.
         let next = self.superblock.next_partial.get();
         let end = self.log_reader(task).end_before(segment, next)?;
@@ -138,7 +139,7 @@ impl Sfs {
     /// True if an open segment of a checkpoint ends where the superblock says, so that the log can go on there.
     pub(super) fn open_segment_ends_at(&mut self, task: &Task<'_>, segment: u32, block: u32) -> Result<bool, SfsError> {
         let next = self.superblock.next_partial.get();
-        Ok(self.media.holds_stamps() || self.log_reader(task).end_before(segment, next)? == block)
+        Ok(self.files.media.holds_stamps() || self.log_reader(task).end_before(segment, next)? == block)
     }
 
     /// True if a partial segment follows the checkpoint where the first one would be.
@@ -147,7 +148,7 @@ impl Sfs {
         let next = self.superblock.next_segment.get().checked_sub(1).map(|segment| (segment, 0));
         let places: Vec<(u32, u32)> = open.chain(next).collect();
         for (segment, block) in places {
-            if segment >= self.log.segments.count() {
+            if segment >= self.files.segments.count() {
                 continue;
             }
             if let Some(partial) = self.log_reader(task).at(segment, block).valid()?

@@ -31,9 +31,9 @@ impl Sfs {
         let survey = self.survey(task, false, rebuilt)?;
         let mut named: Vec<(u64, u32)> = Vec::new();
         for number in rebuilt.numbers().filter(|number| survey.claimed.has(*number)) {
-            let address = self.metadata.dat.get(task, number)?.address.get();
+            let address = self.files.metadata.dat.get(task, number)?.address.get();
             if (1..self.log_blocks()).contains(&address) {
-                named.push((number, self.media.segment_of(address)));
+                named.push((number, self.files.media.segment_of(address)));
             }
         }
         let cleaned = named.iter().filter(|(number, _)| rebuilt.is_cleaned(*number));
@@ -44,8 +44,8 @@ impl Sfs {
         }
         for (number, _) in named {
             rebuilt.forget(number);
-            self.metadata.dat.set(task, number, &DatEntry::default())?;
-            self.metadata.dat.withhold(task, number..number + 1)?;
+            self.files.metadata.dat.set(task, number, &DatEntry::default())?;
+            self.files.metadata.dat.withhold(task, number..number + 1)?;
         }
         self.recount_dat(task)
     }
@@ -53,7 +53,7 @@ impl Sfs {
     /// True if usage does not agree with what is named in a segment: fewer blocks live, or more than there are; or as
     /// many, and they were written at other times. The times of cleaned blocks are not known.
     fn is_doubtful(&self, survey: &Survey, segment: u32, has_cleaned: bool) -> bool {
-        let usage = self.log.segments.get(segment);
+        let usage = self.files.segments.get(segment);
         let (named, all) = (&survey.named_live[segment as usize], &survey.live[segment as usize]);
         let agrees = named.blocks < usage.live || has_cleaned || named.modified == usage.modified;
         !(named.blocks..=all.blocks).contains(&usage.live) || !agrees

@@ -1,11 +1,11 @@
 //! Giving up a block whose bytes are unknown, or their newest version.
 
-use crate::fs::sfs::Sfs;
 use crate::fs::sfs::error::SfsError;
+use crate::fs::sfs::files::Files;
 use crate::fs::sfs::media::format::{DIRTY, DatEntry};
 use crate::task::Task;
 
-impl Sfs {
+impl Files {
     /// Gives up a virtual block: reading it fails until it is written anew.
     pub(super) fn give_up(&mut self, task: &Task<'_>, number: u64) -> Result<(), SfsError> {
         self.metadata.blocks.remove(number);

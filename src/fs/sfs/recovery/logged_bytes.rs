@@ -44,11 +44,11 @@ impl Sfs {
         applied: &mut Applied,
     ) -> Result<bool, SfsError> {
         let LoggedBytes { inode, place, .. } = *logged;
-        if self.inode(task, inode)?.kind != FileKind::Regular || place >= MOST_BLOCKS {
+        if self.files.inode(task, inode)?.kind != FileKind::Regular || place >= MOST_BLOCKS {
             return Ok(false);
         }
         applied.missed.insert((inode, place));
-        let mapped = match self.mapped(task, inode, place) {
+        let mapped = match self.files.mapped(task, inode, place) {
             Err(error @ SfsError::Damaged { .. }) => {
                 self.miss_a_block(task, inode)?;
                 return Err(error);
@@ -57,11 +57,11 @@ impl Sfs {
         };
         let version = self.known_version(task, inode, place)?;
         let Some(whole) = logged.over(version.as_ref()) else { return Ok(false) };
-        let slot = self.slot(task, inode, place, Some(&whole))?;
-        self.dirty_blocks.load(slot, &whole);
-        self.dirty_blocks.set_logged(slot);
+        let slot = self.files.slot(task, inode, place, Some(&whole))?;
+        self.files.dirty_blocks.load(slot, &whole);
+        self.files.dirty_blocks.set_logged(slot);
         if mapped == 0 {
-            applied.filled.insert(self.dirty_blocks.slot(slot).number);
+            applied.filled.insert(self.files.dirty_blocks.slot(slot).number);
         }
         applied.missed.remove(&(inode, place));
         Ok(true)
@@ -70,10 +70,10 @@ impl Sfs {
     /// The bytes of a block of a file up to this point of the log; `None` if they are damaged, or overwritten since.
     fn known_version(&mut self, task: &Task<'_>, inode: u64, place: u64) -> Result<Option<[u8; BLOCK]>, SfsError> {
         let mut bytes = [0; BLOCK];
-        match self.plan_read(task, inode, place, &mut bytes) {
+        match self.files.plan_read(task, inode, place, &mut bytes) {
             // On a zone that was reset, reading fails.
             Ok(planned) => {
-                let is_known = planned.fetch(task, &self.media, &mut bytes).is_ok_and(|wrong| wrong.is_empty());
+                let is_known = planned.fetch(task, &self.files.media, &mut bytes).is_ok_and(|wrong| wrong.is_empty());
                 Ok(is_known.then_some(bytes))
             }
             Err(SfsError::Damaged { .. }) => Ok(None),

@@ -129,8 +129,8 @@ impl Sfs {
             }
             Record::Inode(image) => {
                 let number = image.number.get();
-                if self.is_inode(task, number)? && self.inode(task, number)?.kind != FileKind::Directory {
-                    after_gap.resizes(number, self.inode(task, number)?.size, image.size.get(), partial);
+                if self.is_inode(task, number)? && self.files.inode(task, number)?.kind != FileKind::Directory {
+                    after_gap.resizes(number, self.files.inode(task, number)?.size, image.size.get(), partial);
                 }
             }
             Record::Freed { inode } => after_gap.frees(*inode),
@@ -172,7 +172,7 @@ impl Sfs {
     /// Takes away the attributes of an inode of which a part is lost.
     fn take_away_attributes(&mut self, task: &Task<'_>, inode: u64, damage: &mut Vec<Finding>) -> Result<(), SfsError> {
         if self.is_inode(task, inode)? {
-            self.free_attributes(task, inode)?;
+            self.files.free_attributes(task, inode)?;
             let place = format!("the extended attributes of inode {inode}");
             let found = "a part of them was in a lost part of the log";
             let finding = Finding::new(Structure::Log, place, found, "all of them", "they are taken away");
@@ -190,10 +190,10 @@ impl Sfs {
         after_gap: &AfterGap,
         damage: &mut Vec<Finding>,
     ) -> Result<(), SfsError> {
-        if !self.is_inode(task, inode)? || self.inode(task, inode)?.kind == FileKind::Directory {
+        if !self.is_inode(task, inode)? || self.files.inode(task, inode)?.kind == FileKind::Directory {
             return Ok(());
         }
-        let growth = Growth { to: growth.to.min(self.inode(task, inode)?.size), ..*growth };
+        let growth = Growth { to: growth.to.min(self.files.inode(task, inode)?.size), ..*growth };
         if let Some((place, blocks)) = self.give_up_grown(task, inode, &growth, after_gap, damage)? {
             let where_ = format!("{blocks} blocks of inode {inode}");
             let found = "they were in a lost part of the log, or may have ended the file before it grew";
@@ -217,11 +217,11 @@ impl Sfs {
         let (mut within, mut oldest_behind) = (BTreeSet::new(), u64::MAX);
         for ((_, place), partial) in after_gap.written.range((inode, first)..=(inode, u64::MAX)).rev() {
             // Under a damaged map nothing is known to be stored.
-            let number = match self.mapped(task, inode, *place) {
+            let number = match self.files.mapped(task, inode, *place) {
                 Err(SfsError::Damaged { .. }) => continue,
                 number => number?,
             };
-            if number == 0 || self.metadata.dat.get(task, number)?.address.get() == 0 {
+            if number == 0 || self.files.metadata.dat.get(task, number)?.address.get() == 0 {
                 continue;
             }
             if oldest_behind <= *partial {
@@ -251,8 +251,8 @@ impl Sfs {
             }
             let (first, count) = given_up.unwrap_or((place, 0));
             if count + unreached == MOST_GIVEN_UP {
-                let unmapped = self.unmap(task, inode, place..u64::MAX);
-                self.inode_mut(task, inode)?.size = place * BLOCK_BYTES;
+                let unmapped = self.files.unmap(task, inode, place..u64::MAX);
+                self.files.inode_mut(task, inode)?.size = place * BLOCK_BYTES;
                 failed = failed.and(unmapped);
                 break;
             }
@@ -275,25 +275,25 @@ impl Sfs {
     /// Counts a block of a file that its map cannot name, as a map block is damaged. If that one was rebuilt from block
     /// records, the place would read as zeros; a file that has a block more than is found has its map given up.
     pub(super) fn miss_a_block(&mut self, task: &Task<'_>, inode: u64) -> Result<(), SfsError> {
-        self.inode_mut(task, inode)?.blocks += 1;
+        self.files.inode_mut(task, inode)?.blocks += 1;
         Ok(())
     }
 
     /// Gives up the block at a place of a file, whether there is one or not.
     fn give_up_at(&mut self, task: &Task<'_>, inode: u64, place: u64) -> Result<(), SfsError> {
-        let mut number = self.mapped(task, inode, place)?;
+        let mut number = self.files.mapped(task, inode, place)?;
         if number == 0 {
-            number = self.metadata.dat.take(task)?;
-            self.map(task, inode, place, number)?;
-            self.inode_mut(task, inode)?.blocks += 1;
+            number = self.files.metadata.dat.take(task)?;
+            self.files.map(task, inode, place, number)?;
+            self.files.inode_mut(task, inode)?.blocks += 1;
         }
-        let mut entry = self.metadata.dat.get(task, number)?;
-        self.drop_dirty(&mut entry);
-        self.metadata.dat.set(task, number, &entry)?;
+        let mut entry = self.files.metadata.dat.get(task, number)?;
+        self.files.drop_dirty(&mut entry);
+        self.files.metadata.dat.set(task, number, &entry)?;
         if entry.address.get() != 0 {
-            let segment = (entry.address.get() / u64::from(self.media.segment_blocks())) as u32;
-            self.log.segments.lose(segment, Kind::Data, entry.writes.get(), entry.modified.get());
+            let segment = (entry.address.get() / u64::from(self.files.media.segment_blocks())) as u32;
+            self.files.segments.lose(segment, Kind::Data, entry.writes.get(), entry.modified.get());
         }
-        self.give_up(task, number)
+        self.files.give_up(task, number)
     }
 }

@@ -31,23 +31,23 @@ pub(super) struct Loss {
 impl Sfs {
     /// Loads the usage file. Entries that are lost are counted anew.
     pub(super) fn load_usage(&mut self, task: &Task<'_>, root: &Root, loss: &mut Loss) {
-        let pages = usage_pages(self.log.segments.count());
+        let pages = usage_pages(self.files.segments.count());
         let name = "usage file";
         let mut lose = |number: u64, error: &str| {
             let repair = "what lives in each segment is counted anew";
             let place = name_of_block(name, number);
             loss.findings.push(Finding::new(Structure::UsageFile, place, error, "what was written", repair));
         };
-        let opened = PagedFile::open_in_part(task, name, root, &self.media, &mut |_| None);
+        let opened = PagedFile::open_in_part(task, name, root, &self.files.media, &mut |_| None);
         let (mut file, lost) = match opened {
             Ok((file, lost)) if file.len() == pages => (file, lost),
             Ok((file, _)) => {
-                lose(0, &format!("there are {} pages for {} segments", file.len(), self.log.segments.count()));
-                (PagedFile::new(name, &self.media), Vec::new())
+                lose(0, &format!("there are {} pages for {} segments", file.len(), self.files.segments.count()));
+                (PagedFile::new(name, &self.files.media), Vec::new())
             }
             Err(error) => {
                 lose(0, &error.to_string());
-                (PagedFile::new(name, &self.media), Vec::new())
+                (PagedFile::new(name, &self.files.media), Vec::new())
             }
         };
         file.grow(pages);
@@ -60,7 +60,7 @@ impl Sfs {
                 gone.push(address);
             }
         }
-        for segment in 0..self.log.segments.count() {
+        for segment in 0..self.files.segments.count() {
             if let Ok(page) = file.page(task, Segments::page_of(segment)) {
                 let holds =
                     invariants::usage_entry(&Segments::entry(segment, page), self.superblock.segment_blocks.get());
@@ -68,19 +68,19 @@ impl Sfs {
                     let (place, repair) = (format!("the usage of segment {segment}"), "it is counted anew");
                     loss.findings.push(Finding::new(Structure::UsageFile, place, why, "what can be", repair));
                 }
-                self.log.segments.load(segment, page);
+                self.files.segments.load(segment, page);
             }
         }
-        self.log.segments.loaded();
-        self.metadata.usage_file = file;
+        self.files.segments.loaded();
+        self.files.metadata.usage_file = file;
         gone.into_iter().for_each(|address| self.uncount(address));
     }
 
     /// A block of a metadata file is given up: usage no longer counts it as live.
     fn uncount(&mut self, address: u64) {
-        let segment = address / u64::from(self.media.segment_blocks());
-        if segment < u64::from(self.log.segments.count()) {
-            self.log.segments.lose(segment as u32, Kind::Dat, 0, 0);
+        let segment = address / u64::from(self.files.media.segment_blocks());
+        if segment < u64::from(self.files.segments.count()) {
+            self.files.segments.lose(segment as u32, Kind::Dat, 0, 0);
         }
     }
 
@@ -98,7 +98,7 @@ impl Sfs {
         let (root, wrong_pages) = self.correct_root(task, kind, root);
         loss.findings.extend(wrong_pages);
         let root = &root;
-        let opened = PagedFile::open_in_part(task, name, root, &self.media, &mut |_| None);
+        let opened = PagedFile::open_in_part(task, name, root, &self.files.media, &mut |_| None);
         let (mut file, mut lost) = match opened {
             Ok(opened) => opened,
             Err(error) => {
@@ -106,13 +106,13 @@ impl Sfs {
                 let finding = Finding::new(structure, place, error.to_string(), "a root", "it is made anew, empty");
                 loss.findings.push(finding);
                 loss.pages += 1;
-                return Ok((PagedFile::new(name, &self.media), Vec::new()));
+                return Ok((PagedFile::new(name, &self.files.media), Vec::new()));
             }
         };
         if !lost.is_empty() {
             let records = self.newest_records(task, newest);
             let mut find = |number| records.pointer(kind, number);
-            (file, lost) = PagedFile::open_in_part(task, name, root, &self.media, &mut find)?;
+            (file, lost) = PagedFile::open_in_part(task, name, root, &self.files.media, &mut find)?;
         }
         let mut gone = Vec::new();
         for LostBlock { number, address, why } in &lost {
@@ -162,9 +162,9 @@ impl Sfs {
         let before = loss.findings.len();
         let (file, gone) = self.load_file(task, Kind::Dat, &superblock.dat, newest, loss)?;
         let is_whole = loss.findings.len() == before;
-        self.metadata.dat = Dat::of_file(file, superblock.used_blocks.get());
+        self.files.metadata.dat = Dat::of_file(file, superblock.used_blocks.get());
         for page in &gone {
-            self.metadata.dat.lose_page(*page);
+            self.files.metadata.dat.lose_page(*page);
         }
         self.correct_entries(task, &gone, loss)?;
         if is_whole && loss.findings.len() == before {
@@ -194,14 +194,14 @@ impl Sfs {
                     is_taken: 1,
                     ..DatEntry::default()
                 };
-                self.metadata.dat.set(task, number, &entry)?;
+                self.files.metadata.dat.set(task, number, &entry)?;
                 let owner = (record.inode.get(), record.place.get());
                 loss.rebuilt.add(number, owner, address, !record.is_counted());
             }
         }
         self.recount_dat(task)?;
         for page in &gone {
-            self.metadata.dat.withhold(task, first(page)..first(page) + DAT_ENTRIES)?;
+            self.files.metadata.dat.withhold(task, first(page)..first(page) + DAT_ENTRIES)?;
         }
         self.recount_dat(task)
     }
@@ -210,20 +210,20 @@ impl Sfs {
     /// pages, whatever the log has.
     fn correct_entries(&mut self, task: &Task<'_>, gone: &[usize], loss: &mut Loss) -> Result<(), SfsError> {
         let blocks = self.log_blocks();
-        if self.metadata.dat.pages() > 0
-            && let Ok(entry) = self.metadata.dat.entry_zero(task)
+        if self.files.metadata.dat.pages() > 0
+            && let Ok(entry) = self.files.metadata.dat.entry_zero(task)
             && let Err(why) = invariants::entry_zero(&entry)
         {
-            self.metadata.dat.reset_entry_zero(task)?;
+            self.files.metadata.dat.reset_entry_zero(task)?;
             if !gone.contains(&0) {
                 let place = "virtual block 0".to_string();
                 loss.findings.push(Finding::new(Structure::Dat, place, why, "none", "it is put right"));
             }
         }
-        for number in 1..self.metadata.dat.len() {
-            let Ok(entry) = self.metadata.dat.get(task, number) else { continue };
+        for number in 1..self.files.metadata.dat.len() {
+            let Ok(entry) = self.files.metadata.dat.get(task, number) else { continue };
             let Err(why) = invariants::dat_entry(&entry, blocks) else { continue };
-            self.metadata.dat.set(task, number, &corrected(&entry, blocks))?;
+            self.files.metadata.dat.set(task, number, &corrected(&entry, blocks))?;
             let place = format!("virtual block {number}");
             loss.findings.push(Finding::new(Structure::Dat, place, why, "an entry that can be", "it is put right"));
         }
@@ -244,14 +244,14 @@ impl Sfs {
         loss.pages += gone.len();
         loss.inode_pages = gone;
         let count = superblock.inodes.get();
-        self.metadata.inode_file = InodeFile::of_file(file, superblock.used_inodes.get());
+        self.files.metadata.inode_file = InodeFile::of_file(file, superblock.used_inodes.get());
         let is_old = superblock.version.get() < INODES_VERSION;
         if is_old || loss.findings.len() > findings {
             self.recount_inodes(task)?;
         }
-        let expected = self.metadata.inode_file.count();
+        let expected = self.files.metadata.inode_file.count();
         if count > expected || count < expected && !is_old {
-            let found = format!("there are {count} inodes in {} pages", self.metadata.inode_file.pages());
+            let found = format!("there are {count} inodes in {} pages", self.files.metadata.inode_file.pages());
             let place = "the superblock's inode file";
             let repair = "the number is put right";
             loss.findings.push(Finding::new(Structure::Count, place, found, expected.to_string(), repair));

@@ -62,7 +62,7 @@ fn mount(task: &Task<'_>, opened: Opened, access: Access) -> Result<Sfs, OpenSfs
     if let Some(why) = why {
         sfs.faults.read_only = Some(why.to_string());
         // Whatever was rolled forward is durable in the log.
-        sfs.is_changed = false;
+        sfs.files.is_changed = false;
         return Ok(sfs);
     }
     if !is_clean {
@@ -96,13 +96,13 @@ impl Sfs {
         let superblock = self.superblock;
         for (head, segment, block) in superblock.open_ends() {
             if usize::from(head) < self.log.most_heads
-                && segment < self.log.segments.count()
-                && block < self.media.segment_blocks()
-                && matches!(self.log.segments.get(segment).state, State::Written | State::Emptied)
-                && self.media.can_append_at(segment, block)
+                && segment < self.files.segments.count()
+                && block < self.files.media.segment_blocks()
+                && matches!(self.files.segments.get(segment).state, State::Written | State::Emptied)
+                && self.files.media.can_append_at(segment, block)
                 && self.open_segment_ends_at(task, segment, block).is_ok_and(|ends| ends)
             {
-                self.log.segments.reopen(segment);
+                self.files.segments.reopen(segment);
                 self.log.heads[usize::from(head)] = Some(Head { segment, block });
             }
         }
@@ -110,7 +110,7 @@ impl Sfs {
 
     /// Zones that are open and will not be written on take what a device has few of.
     pub(super) fn tidy_zones(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
-        if !self.media.is_zoned() {
+        if !self.files.media.is_zoned() {
             return Ok(());
         }
         let superblock = self.superblock;
@@ -118,12 +118,12 @@ impl Sfs {
             let mut heads = superblock.open_ends().filter(|(head, ..)| usize::from(*head) < self.log.most_heads);
             superblock.clean.get() == 1 && heads.any(|(_, open, _)| open == segment)
         };
-        for segment in 0..self.log.segments.count() {
+        for segment in 0..self.files.segments.count() {
             let goes_on = stays_open(segment);
-            match self.log.segments.get(segment).state {
+            match self.files.segments.get(segment).state {
                 _ if goes_on => {}
-                State::Free => self.media.discard(task, segment)?,
-                _ => self.media.end(task, segment)?,
+                State::Free => self.files.media.discard(task, segment)?,
+                _ => self.files.media.end(task, segment)?,
             }
         }
         Ok(())

@@ -30,8 +30,8 @@ impl Sfs {
     /// If a page of the DAT cannot be read. A lenient opener has put another in its place.
     pub(super) fn withhold_named(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
         let mut walk = Walk::default();
-        for number in 1..self.metadata.inode_file.count() {
-            let Ok(image) = self.metadata.inode_file.get(task, number) else { continue };
+        for number in 1..self.files.metadata.inode_file.count() {
+            let Ok(image) = self.files.metadata.inode_file.get(task, number) else { continue };
             if image.number.get() == 0 || invariants::inode(&image, number).is_err() {
                 continue;
             }
@@ -47,7 +47,7 @@ impl Sfs {
             return Ok(());
         }
         for number in walk.seem_free {
-            self.metadata.dat.withhold(task, number..number + 1)?;
+            self.files.metadata.dat.withhold(task, number..number + 1)?;
         }
         self.recount_dat(task)
     }
@@ -68,12 +68,12 @@ impl Sfs {
     fn walk_block(&mut self, task: &Task<'_>, inode: u64, number: u64, walk: &mut Walk) -> Option<Box<BlockBytes>> {
         self.note_if_free(task, number, walk);
         let is_new = number != 0 && walk.followed.insert(number);
-        is_new.then(|| self.read_virtual(task, number, inode).ok()).flatten()
+        is_new.then(|| self.files.read_virtual(task, number, inode).ok()).flatten()
     }
 
     fn note_if_free(&mut self, task: &Task<'_>, number: u64, walk: &mut Walk) {
-        let seems_free = match number < self.metadata.dat.len() {
-            true => self.metadata.dat.get(task, number).is_ok_and(|entry| entry.is_taken == 0),
+        let seems_free = match number < self.files.metadata.dat.len() {
+            true => self.files.metadata.dat.get(task, number).is_ok_and(|entry| entry.is_taken == 0),
             false => true,
         };
         if seems_free && self.can_be_taken(number) {

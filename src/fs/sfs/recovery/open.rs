@@ -264,10 +264,10 @@ impl Sfs {
     /// zeros.
     fn drop_lost_inodes(&mut self, pages: &[usize], count: u64) {
         let is_lost = |number: &u64| pages.contains(&((number / INODES) as usize)) && *number < count;
-        let lost: Vec<u64> = self.inodes.iter().map(|inode| inode.number).filter(is_lost).collect();
+        let lost: Vec<u64> = self.files.inodes.iter().map(|inode| inode.number).filter(is_lost).collect();
         for number in lost {
-            self.inodes.remove(number);
-            self.orphans.remove(&number);
+            self.files.inodes.remove(number);
+            self.files.orphans.remove(&number);
         }
     }
 }

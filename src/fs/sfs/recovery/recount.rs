@@ -12,8 +12,8 @@ impl Sfs {
         // Number 0 stands for none.
         let mut taken = u16::from(page == 0);
         for number in first.max(1)..first + INODES {
-            let is_held = self.inodes.contains(number) || self.metadata.inode_file.is_freed(number);
-            if is_held || self.metadata.inode_file.get(task, number)?.number.get() != 0 {
+            let is_held = self.files.inodes.contains(number) || self.files.metadata.inode_file.is_freed(number);
+            if is_held || self.files.metadata.inode_file.get(task, number)?.number.get() != 0 {
                 taken |= 1 << (number % INODES);
             }
         }
@@ -22,31 +22,31 @@ impl Sfs {
 
     /// Counts which inodes are in use.
     pub(super) fn recount_inodes(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
-        for page in 0..self.metadata.inode_file.pages() {
+        for page in 0..self.files.metadata.inode_file.pages() {
             let taken = self.inodes_in_use(task, page)?;
-            self.metadata.inode_file.set_taken(page, taken);
+            self.files.metadata.inode_file.set_taken(page, taken);
         }
-        self.metadata.inode_file.count_used();
+        self.files.metadata.inode_file.count_used();
         Ok(())
     }
 
     /// Counts the entries of the DAT that are taken.
     pub(super) fn recount_dat(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
-        if self.metadata.dat.pages() > 0 {
+        if self.files.metadata.dat.pages() > 0 {
             // Number 0 stands for none, and is never given out.
-            if self.metadata.dat.entry_zero(task)?.is_taken != 1 {
-                self.metadata.dat.reset_entry_zero(task)?;
+            if self.files.metadata.dat.entry_zero(task)?.is_taken != 1 {
+                self.files.metadata.dat.reset_entry_zero(task)?;
             }
         }
         let mut total = 0;
-        for page in 0..self.metadata.dat.pages() {
-            let (stored, counted, used) = self.metadata.dat.count_page(task, page)?;
+        for page in 0..self.files.metadata.dat.pages() {
+            let (stored, counted, used) = self.files.metadata.dat.count_page(task, page)?;
             total += used;
             if stored != u32::from(counted) {
-                self.metadata.dat.set_counted(page, counted);
+                self.files.metadata.dat.set_counted(page, counted);
             }
         }
-        self.metadata.dat.set_used(total);
+        self.files.metadata.dat.set_used(total);
         Ok(())
     }
 }

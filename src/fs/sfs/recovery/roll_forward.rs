@@ -39,7 +39,7 @@ impl Sfs {
     ///
     /// If the device cannot read a segment that was open at the checkpoint.
     pub(super) fn find_log(&self, task: &Task<'_>) -> Result<LogTail, SfsError> {
-        let (superblock, last_opened) = (self.superblock, self.log.segments.last_opened());
+        let (superblock, last_opened) = (self.superblock, self.files.segments.last_opened());
         let reader = self.log_reader(task);
         let start = LogStart::of(&superblock, &last_opened, reader)?;
         Ok(log_tail::find(reader, &start))
@@ -55,7 +55,7 @@ impl Sfs {
         self.superblock.next_partial = (followed.highest + self.log_blocks() + 1).into();
         self.log.flushed = self.superblock.next_partial.get();
         let log = followed.partials;
-        if log.is_empty() && self.orphans.is_empty() {
+        if log.is_empty() && self.files.orphans.is_empty() {
             return Ok(damage);
         }
         self.reserve_places(task, &log)?;
@@ -64,11 +64,11 @@ impl Sfs {
         self.give_back_unused(task, &log)?;
         let segments: BTreeSet<u32> = log.iter().map(|found| found.segment).collect();
         for segment in segments {
-            if self.log.segments.get(segment).state == State::Open {
-                self.log.segments.close(segment);
+            if self.files.segments.get(segment).state == State::Open {
+                self.files.segments.close(segment);
             }
         }
-        self.is_changed = true;
+        self.files.is_changed = true;
         Ok(damage)
     }
 
@@ -95,7 +95,7 @@ impl Sfs {
             while let Some((_, partial, record)) = records.next_if(|(before, ..)| *before <= found.number()) {
                 self.apply_record(task, &record, partial, &mut applied, damage)?;
             }
-            self.tick = self.tick.max(Tick(found.header.tick.get()));
+            self.files.clock.tick = self.files.clock.tick.max(Tick(found.header.tick.get()));
             for (block, record) in found.blocks().filter(|(_, record)| record.kind == Kind::Data as u8) {
                 let done = self.apply_block(task, found, block, &record, &mut applied);
                 tolerate(done, damage)?;
@@ -133,15 +133,15 @@ impl Sfs {
     fn reserve_places(&mut self, task: &Task<'_>, log: &[PartialSegment]) -> Result<(), SfsError> {
         let open: BTreeSet<u32> = self.superblock.open_ends().map(|(_, segment, _)| segment).collect();
         for found in log {
-            if open.contains(&found.segment) && self.log.segments.get(found.segment).state != State::Open {
-                self.log.segments.reopen(found.segment);
+            if open.contains(&found.segment) && self.files.segments.get(found.segment).state != State::Open {
+                self.files.segments.reopen(found.segment);
             }
-            self.log.segments.take_found(found.segment, Tick(found.header.tick.get()), found.header.group);
+            self.files.segments.take_found(found.segment, Tick(found.header.tick.get()), found.header.group);
             // It holds a part of the log until the checkpoint that ends the mount.
-            self.log.segments.touch(found.segment, self.log.epoch);
+            self.files.segments.touch(found.segment, self.log.epoch);
             for (_, record) in found.blocks().filter(|(_, record)| record.kind == Kind::Data as u8) {
                 if self.can_be_taken(record.number.get()) {
-                    self.metadata.dat.take_found(task, record.number.get())?;
+                    self.files.metadata.dat.take_found(task, record.number.get())?;
                 }
             }
         }
@@ -151,7 +151,7 @@ impl Sfs {
     /// Virtual blocks that there can be: as many as blocks of the device; as many again that were freed; and what can
     /// be given out between two checkpoints, when no number is given out twice.
     fn most_taken(&self) -> u64 {
-        let blocks = u64::from(self.media.segments()) * u64::from(self.media.segment_blocks());
+        let blocks = u64::from(self.files.media.segments()) * u64::from(self.files.media.segment_blocks());
         2 * blocks + (self.limits.metadata as u64 + 1) * crate::fs::sfs::media::format::DAT_ENTRIES
     }
 
@@ -175,8 +175,8 @@ impl Sfs {
                     continue;
                 }
                 let Some(kind) = FileKind::of_number(image.kind) else { continue };
-                self.metadata.inode_file.take_found(number);
-                self.inodes.insert(Inode::new(number, image.generation.get(), kind, Timestamp(0)));
+                self.files.metadata.inode_file.take_found(number);
+                self.files.inodes.insert(Inode::new(number, image.generation.get(), kind, Timestamp(0)));
             }
         }
         Ok(())
@@ -184,7 +184,7 @@ impl Sfs {
 
     /// True if an inode is in use. One that cannot be read is not free: its records must not be left out in silence.
     pub(super) fn is_inode(&mut self, task: &Task<'_>, number: u64) -> Result<bool, SfsError> {
-        match self.inode(task, number) {
+        match self.files.inode(task, number) {
             Ok(_) => Ok(true),
             Err(SfsError::NotFound) => Ok(false),
             Err(error) => Err(error),
@@ -210,47 +210,47 @@ impl Sfs {
                 return self.apply_bytes(task, &logged, applied);
             }
             Record::Name { directory, inode, kind, name } => {
-                if self.inode(task, *directory)?.kind != FileKind::Directory {
+                if self.files.inode(task, *directory)?.kind != FileKind::Directory {
                     return Ok(false);
                 }
-                self.remove_name(task, *directory, name)?;
-                self.add_name(task, *directory, name, *inode, *kind)
+                self.files.remove_name(task, *directory, name)?;
+                self.files.add_name(task, *directory, name, *inode, *kind)
             }
-            Record::NoName { directory, name } => match self.inode(task, *directory)?.kind {
-                FileKind::Directory => self.remove_name(task, *directory, name).map(drop),
+            Record::NoName { directory, name } => match self.files.inode(task, *directory)?.kind {
+                FileKind::Directory => self.files.remove_name(task, *directory, name).map(drop),
                 _ => return Ok(false),
             },
             Record::Unmap { inode, places } => {
                 applied.frees(*inode, places);
-                self.unmap(task, *inode, places.clone())
+                self.files.unmap(task, *inode, places.clone())
             }
             Record::Reserve { inode, places } => {
-                let is_sane = self.inode(task, *inode)?.kind == FileKind::Regular && places.end <= MOST_BLOCKS;
-                let most = u64::from(self.media.segments()) * u64::from(self.media.segment_blocks());
+                let is_sane = self.files.inode(task, *inode)?.kind == FileKind::Regular && places.end <= MOST_BLOCKS;
+                let most = u64::from(self.files.media.segments()) * u64::from(self.files.media.segment_blocks());
                 match is_sane && places.end.saturating_sub(places.start) <= most {
                     // The numbers need not be those that it had: what was written there since is in the log.
-                    true => self.reserve(task, *inode, places.clone()),
+                    true => self.files.reserve(task, *inode, places.clone()),
                     false => return Ok(false),
                 }
             }
-            Record::Target { inode, bytes } => self.store_target(task, *inode, bytes),
+            Record::Target { inode, bytes } => self.files.store_target(task, *inode, bytes),
             Record::Attributes { inode, length, at, bytes } => {
-                self.store_attribute_bytes(task, *inode, *length as usize, *at as usize, bytes)
+                self.files.store_attribute_bytes(task, *inode, *length as usize, *at as usize, bytes)
             }
             Record::Inode(image) => {
                 let holds = invariants::inode(image, number);
                 holds.map_err(|why| SfsError::Damaged { what: format!("inode {number} in the log"), why })?;
-                let file = self.inode_mut(task, number)?;
+                let file = self.files.inode_mut(task, number)?;
                 file.take(image);
                 match file.links {
-                    0 => self.orphans.insert(number),
-                    _ => self.orphans.remove(&number),
+                    0 => self.files.orphans.insert(number),
+                    _ => self.files.orphans.remove(&number),
                 };
                 Ok(())
             }
             Record::Freed { inode } => {
                 applied.frees(*inode, &(0..u64::MAX));
-                self.orphans.remove(inode);
+                self.files.orphans.remove(inode);
                 match InodeNumber(*inode) {
                     InodeNumber::ROOT => Ok(()),
                     _ => self.free_whatever_it_names(task, *inode),
@@ -275,14 +275,14 @@ impl Sfs {
             return Ok(());
         }
         let owner = record.inode.get();
-        if !self.is_inode(task, owner)? || self.inode(task, owner)?.holds_metadata() {
+        if !self.is_inode(task, owner)? || self.files.inode(task, owner)?.holds_metadata() {
             return Ok(());
         }
-        let mut entry = self.metadata.dat.get(task, number)?;
+        let mut entry = self.files.metadata.dat.get(task, number)?;
         if entry.is_taken != 1 {
             return Ok(());
         }
-        let mapped = match self.mapped(task, owner, place) {
+        let mapped = match self.files.mapped(task, owner, place) {
             Err(error @ SfsError::Damaged { .. }) if entry.address.get() == 0 => {
                 self.miss_a_block(task, owner)?;
                 return Err(error);
@@ -291,20 +291,20 @@ impl Sfs {
         };
         if mapped != number {
             if mapped != 0 {
-                self.free_block(task, owner, mapped)?;
+                self.files.free_block(task, owner, mapped)?;
             }
             if mapped == 0 || applied.filled.contains(&mapped) {
                 applied.filled.insert(number);
             }
-            self.map(task, owner, place, number)?;
-            self.inode_mut(task, owner)?.blocks += 1;
+            self.files.map(task, owner, place, number)?;
+            self.files.inode_mut(task, owner)?.blocks += 1;
         }
         applied.missed.remove(&(owner, place));
-        self.drop_dirty(&mut entry);
-        let segment_blocks = u64::from(self.media.segment_blocks());
+        self.files.drop_dirty(&mut entry);
+        let segment_blocks = u64::from(self.files.media.segment_blocks());
         let before = entry.address.get();
         if before != 0 {
-            self.log.segments.lose(
+            self.files.segments.lose(
                 (before / segment_blocks) as u32,
                 Kind::Data,
                 entry.writes.get(),
@@ -312,7 +312,7 @@ impl Sfs {
             );
         }
         if record.is_counted() {
-            self.count_write(task, &mut entry, owner, Tick(found.header.tick.get()))?;
+            self.files.count_write(task, &mut entry, owner, Tick(found.header.tick.get()))?;
         }
         if !record.is_copy() {
             // What was cleaned should be what it was before, and may have been damaged then.
@@ -321,19 +321,19 @@ impl Sfs {
         entry.address = (u64::from(found.segment) * segment_blocks + u64::from(block)).into();
         entry.is_lost = 0;
         entry.group = if record.group < NO_GROUP { record.group } else { NO_GROUP };
-        self.log.segments.gain(found.segment, Kind::Data, entry.writes.get(), entry.modified.get());
-        self.metadata.dat.set(task, number, &entry)
+        self.files.segments.gain(found.segment, Kind::Data, entry.writes.get(), entry.modified.get());
+        self.files.metadata.dat.set(task, number, &entry)
     }
 
     /// Frees an inode, although parts of its map cannot be followed: with some of its blocks taken away, the rest of it
     /// would read as zeros. What its map names there is named by nothing from then on, and a repair frees it.
     fn free_whatever_it_names(&mut self, task: &Task<'_>, number: u64) -> Result<(), SfsError> {
-        let freed = self.free_inode(task, number);
+        let freed = self.files.free_inode(task, number);
         if let Err(SfsError::Damaged { .. }) = freed {
-            self.orphans.remove(&number);
-            self.inodes.remove(number);
-            self.metadata.inode_file.free(number);
-            self.is_changed = true;
+            self.files.orphans.remove(&number);
+            self.files.inodes.remove(number);
+            self.files.metadata.inode_file.free(number);
+            self.files.is_changed = true;
         }
         freed
     }
@@ -345,8 +345,8 @@ impl Sfs {
         filled: &BTreeSet<u64>,
         damage: &mut Vec<Finding>,
     ) -> Result<(), SfsError> {
-        for orphan in std::mem::take(&mut self.orphans) {
-            let freed = match self.inode(task, orphan).map(|inode| inode.links) {
+        for orphan in std::mem::take(&mut self.files.orphans) {
+            let freed = match self.files.inode(task, orphan).map(|inode| inode.links) {
                 Ok(0) => self.free_whatever_it_names(task, orphan),
                 Ok(_) | Err(SfsError::NotFound) => Ok(()),
                 Err(error) => Err(error),
@@ -354,7 +354,7 @@ impl Sfs {
             tolerate(freed, damage)?;
         }
         let mut loaded: Vec<u64> =
-            self.inodes.iter().filter(|inode| inode.is_dirty).map(|inode| inode.number).collect();
+            self.files.inodes.iter().filter(|inode| inode.is_dirty).map(|inode| inode.number).collect();
         loaded.sort_unstable();
         for number in loaded {
             let trimmed = self.trim(task, number, filled);
@@ -366,35 +366,35 @@ impl Sfs {
     /// Blocks behind the end of a file were written and never synced: those at places where there was none go, the
     /// others are reserved as before.
     fn trim(&mut self, task: &Task<'_>, number: u64, filled: &BTreeSet<u64>) -> Result<(), SfsError> {
-        let inode = self.inode(task, number)?;
+        let inode = self.files.inode(task, number)?;
         if inode.kind != FileKind::Regular {
             return Ok(());
         }
         let (mut at, mut gone) = (inode.size.div_ceil(BLOCK as u64), 0..0);
-        while let Some((place, virtual_block)) = self.next_mapped(task, number, at, MOST_BLOCKS)? {
+        while let Some((place, virtual_block)) = self.files.next_mapped(task, number, at, MOST_BLOCKS)? {
             at = place + 1;
             if !filled.contains(&virtual_block) {
                 self.unwrite(task, virtual_block)?;
             } else if gone.end == place {
                 gone.end = at;
             } else {
-                self.unmap(task, number, std::mem::replace(&mut gone, place..at))?;
+                self.files.unmap(task, number, std::mem::replace(&mut gone, place..at))?;
             }
         }
-        self.unmap(task, number, gone)
+        self.files.unmap(task, number, gone)
     }
 
     /// A virtual block of a file is reserved, as if it had never been written.
     fn unwrite(&mut self, task: &Task<'_>, number: u64) -> Result<(), SfsError> {
-        let mut entry = self.metadata.dat.get(task, number)?;
-        self.drop_dirty(&mut entry);
+        let mut entry = self.files.metadata.dat.get(task, number)?;
+        self.files.drop_dirty(&mut entry);
         let address = entry.address.get();
         if address != 0 {
-            let segment = (address / u64::from(self.media.segment_blocks())) as u32;
-            self.log.segments.lose(segment, Kind::Data, entry.writes.get(), entry.modified.get());
+            let segment = (address / u64::from(self.files.media.segment_blocks())) as u32;
+            self.files.segments.lose(segment, Kind::Data, entry.writes.get(), entry.modified.get());
             (entry.address, entry.crc) = (0.into(), 0.into());
         }
-        self.metadata.dat.set(task, number, &entry)
+        self.files.metadata.dat.set(task, number, &entry)
     }
 
     /// Gives back virtual blocks that are in the log, and that no file has.
@@ -405,10 +405,10 @@ impl Sfs {
                 if !self.can_be_taken(number) {
                     continue;
                 }
-                let entry = self.metadata.dat.get(task, number)?;
+                let entry = self.files.metadata.dat.get(task, number)?;
                 let lies_nowhere = entry.is_taken == 1 && entry.address.get() == 0 && !entry.is_given_up();
                 if lies_nowhere && self.is_unmapped(task, &record)? {
-                    self.metadata.dat.free_unlogged(task, number)?;
+                    self.files.metadata.dat.free_unlogged(task, number)?;
                 }
             }
         }
@@ -418,7 +418,7 @@ impl Sfs {
     /// True if the file of a block record does not name that virtual block. One whose map cannot be followed may name
     /// it.
     fn is_unmapped(&mut self, task: &Task<'_>, record: &BlockRecord) -> Result<bool, SfsError> {
-        match self.mapped(task, record.inode.get(), record.place.get()) {
+        match self.files.mapped(task, record.inode.get(), record.place.get()) {
             Ok(mapped) => Ok(mapped != record.number.get()),
             Err(SfsError::NotFound) => Ok(true),
             Err(SfsError::Damaged { .. }) => Ok(false),

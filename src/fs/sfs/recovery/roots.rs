@@ -40,9 +40,9 @@ impl Sfs {
         let reach = |level: u32| (FANOUT as u64).saturating_pow(level);
         let level = self.level_of_root(task, kind, root)?;
         let least = level.checked_sub(1).map_or(1, |below| reach(below) + 1);
-        let most = reach(level).min(self.media.log_blocks());
+        let most = reach(level).min(self.files.media.log_blocks());
         let whole = Root { pages: most.into(), ..*root };
-        let (tree, _) = PagedFile::open_in_part(task, name_of(kind), &whole, &self.media, &mut |_| None).ok()?;
+        let (tree, _) = PagedFile::open_in_part(task, name_of(kind), &whole, &self.files.media, &mut |_| None).ok()?;
         let pages = tree.addresses().filter(|(number, _)| number >> LEVEL_SHIFT == 0).map(|(page, _)| page + 1);
         let used = pages.max().unwrap_or(0).max(least);
         let pages = root.pages.get();
@@ -52,8 +52,8 @@ impl Sfs {
     /// The level of the highest block of a metadata file, by its block record. `None` if no summary that can be read
     /// describes that block with this checksum.
     fn level_of_root(&self, task: &Task<'_>, kind: Kind, root: &Root) -> Option<u32> {
-        let (address, segment_blocks) = (root.top.address.get(), u64::from(self.media.segment_blocks()));
-        if address == 0 || address >= self.media.log_blocks() {
+        let (address, segment_blocks) = (root.top.address.get(), u64::from(self.files.media.segment_blocks()));
+        if address == 0 || address >= self.files.media.log_blocks() {
             return None;
         }
         let (segment, block) = ((address / segment_blocks) as u32, (address % segment_blocks) as u32);

@@ -133,12 +133,12 @@ impl Sfs {
     /// Counts what lives in the segments. Those that are free, open, empty or of metadata are left out.
     pub fn census(&self) -> Census {
         Census {
-            tick: self.tick,
+            tick: self.files.clock.tick,
             segments: self
-                .log
+                .files
                 .segments
                 .views()
-                .filter(|view| !self.log.segments.get(view.number).is_metadata)
+                .filter(|view| !self.files.segments.get(view.number).is_metadata)
                 .collect(),
             centres: self.grouping.centres().to_vec(),
         }
@@ -146,7 +146,7 @@ impl Sfs {
 
     /// The state of each segment.
     pub(in crate::fs::sfs) fn unit_map(&self) -> UnitMap {
-        let segments = || (0..self.log.segments.count()).map(|number| self.log.segments.get(number));
+        let segments = || (0..self.files.segments.count()).map(|number| self.files.segments.get(number));
         UnitMap {
             unit: "segment",
             size: self.limits.segment_capacity.into(),
@@ -165,7 +165,7 @@ impl Sfs {
         }
         let (reader, next) = (self.log_reader(task), self.superblock.next_partial.get());
         let mut heads = Vec::new();
-        for (group, segment) in self.log.segments.last_opened().into_iter().filter(|(group, _)| *group != NO_GROUP) {
+        for (group, segment) in self.files.segments.last_opened().into_iter().filter(|(group, _)| *group != NO_GROUP) {
             let block = reader.end_before(segment, next)?;
             if block + 1 < reader.segment_blocks() {
                 heads.push(HeadRow { group, segment, block });
@@ -178,9 +178,9 @@ impl Sfs {
         let census = self.census();
         let capacity = self.limits.segment_capacity;
         let utilization = |live: u64, segments: u32| live as f64 / (f64::from(segments.max(1)) * f64::from(capacity));
-        let segments: Vec<SegmentRow> = (0..self.log.segments.count())
+        let segments: Vec<SegmentRow> = (0..self.files.segments.count())
             .map(|number| {
-                let segment = self.log.segments.get(number);
+                let segment = self.files.segments.get(number);
                 SegmentRow {
                     segment: number,
                     state: match heads.iter().any(|head| head.segment == number) {
@@ -191,21 +191,21 @@ impl Sfs {
                     group: (segment.group != NO_GROUP && segment.state != State::Free).then_some(segment.group),
                     live_blocks: segment.live,
                     utilization: utilization(segment.live.into(), 1),
-                    hotness: hotness::of_segment(&self.log.segments.view(number, segment), census.tick),
+                    hotness: hotness::of_segment(&self.files.segments.view(number, segment), census.tick),
                     written: segment.written.0,
                 }
             })
             .collect();
         let space = self.space();
         SegmentMap {
-            segment_bytes: u64::from(self.media.segment_blocks()) * BLOCK as u64,
+            segment_bytes: u64::from(self.files.media.segment_blocks()) * BLOCK as u64,
             segment_capacity: capacity,
             checkpoint: self.superblock.sequence.get(),
             is_clean,
             tick: census.tick.0,
             blocks: space.blocks,
             free_blocks: space.free_blocks,
-            inodes: self.metadata.inode_file.used(),
+            inodes: self.files.metadata.inode_file.used(),
             given_up_blocks,
             findings,
             heads,

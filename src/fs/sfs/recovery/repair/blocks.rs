@@ -26,22 +26,24 @@ impl Sfs {
             // Its entry was lost, the log has no record of it, and no block is missing: it was reserved, and never
             // written.
             rebuilt.forget(named);
-            self.metadata.dat.take_found(task, named)?;
+            self.files.metadata.dat.take_found(task, named)?;
             // It does not lie where the log's other owner of the number has written.
             let entry = DatEntry { is_taken: 1, group: NO_GROUP, ..DatEntry::default() };
-            return self.metadata.dat.set(task, named, &entry);
+            return self.files.metadata.dat.set(task, named, &entry);
         }
-        let number = match self.inode(task, inode)?.kind {
+        let number = match self.files.inode(task, inode)?.kind {
             FileKind::Directory => 0,
             _ => {
-                let number = self.metadata.dat.take(task)?;
-                self.give_up(task, number)?;
+                let number = self.files.metadata.dat.take(task)?;
+                self.files.give_up(task, number)?;
                 number
             }
         };
         match via {
-            Via::Root(at) => self.inode_mut(task, inode)?.roots[at] = number,
-            Via::Block(block, at) => set_number(self.metadata_block_mut(task, block, inode, NO_PLACE)?, at, number),
+            Via::Root(at) => self.files.inode_mut(task, inode)?.roots[at] = number,
+            Via::Block(block, at) => {
+                set_number(self.files.metadata_block_mut(task, block, inode, NO_PLACE)?, at, number)
+            }
         }
         Ok(())
     }
@@ -55,13 +57,13 @@ impl Sfs {
         place: u64,
         bytes: Box<BlockBytes>,
     ) -> Result<(), SfsError> {
-        let entry = self.metadata.dat.get(task, number)?;
+        let entry = self.files.metadata.dat.get(task, number)?;
         if entry.is_lost == 1 {
-            self.metadata.dat.set(task, number, &DatEntry { is_lost: 0, ..entry })?;
+            self.files.metadata.dat.set(task, number, &DatEntry { is_lost: 0, ..entry })?;
         }
-        self.metadata.blocks.remove(number);
-        self.metadata.blocks.insert(number, inode, place, bytes);
-        self.metadata.blocks.get_mut(number);
+        self.files.metadata.blocks.remove(number);
+        self.files.metadata.blocks.insert(number, inode, place, bytes);
+        self.files.metadata.blocks.get_mut(number);
         Ok(())
     }
 
@@ -86,7 +88,7 @@ impl Sfs {
             let is_all = its.count() as u64 == seen.blocks.saturating_sub(seen.counted);
             if !is_all && !is_directory {
                 for number in blocks {
-                    self.give_up(task, number)?;
+                    self.files.give_up(task, number)?;
                 }
                 continue;
             }
@@ -94,8 +96,8 @@ impl Sfs {
                 self.put_block(task, *number, inode, NO_PLACE, zeroed())?;
             }
             for (number, place) in found {
-                if self.mapped(task, inode, place)? == 0 {
-                    self.map(task, inode, place, number)?;
+                if self.files.mapped(task, inode, place)? == 0 {
+                    self.files.map(task, inode, place, number)?;
                 }
             }
         }
@@ -105,11 +107,11 @@ impl Sfs {
     /// The owners of virtual blocks, as the block records name them that describe where they lie: the inode and the
     /// place.
     fn owners_of(&mut self, task: &Task<'_>, numbers: &[u64]) -> Result<BTreeMap<u64, (u64, u64)>, SfsError> {
-        let segment_blocks = u64::from(self.media.segment_blocks());
+        let segment_blocks = u64::from(self.files.media.segment_blocks());
         let mut by_segment: BTreeMap<u32, Vec<(u32, u64)>> = BTreeMap::new();
         for number in numbers {
-            let address = self.metadata.dat.get(task, *number)?.address.get();
-            if address != 0 && address / segment_blocks < u64::from(self.media.segments()) {
+            let address = self.files.metadata.dat.get(task, *number)?.address.get();
+            if address != 0 && address / segment_blocks < u64::from(self.files.media.segments()) {
                 let segment = by_segment.entry((address / segment_blocks) as u32).or_default();
                 segment.push(((address % segment_blocks) as u32, *number));
             }

@@ -22,55 +22,55 @@ impl Sfs {
         rebuilt: &mut RebuiltEntries,
         mend: &Mend,
     ) -> Result<(), SfsError> {
-        self.is_changed = true;
+        self.files.is_changed = true;
         match mend {
             Mend::Nothing | Mend::MapBlock { .. } => Ok(()),
             Mend::MakeRoot => self.make_new_root(task),
             Mend::ClearInode(number) => self.clear_inode(task, *number),
-            Mend::GiveUp(number) => self.give_up(task, *number),
+            Mend::GiveUp(number) => self.files.give_up(task, *number),
             Mend::Replace { inode, number, via } => self.replace(task, survey, rebuilt, (*inode, *number, *via)),
             Mend::Line { directory, blocks } => self.line(task, *directory, blocks),
             Mend::Rewrite { directory, number, place } => self.rewrite(task, *directory, *number, *place),
             Mend::DropAttributes(inode) => {
-                self.inode_mut(task, *inode)?.attributes = 0;
+                self.files.inode_mut(task, *inode)?.attributes = 0;
                 Ok(())
             }
             Mend::DropName { directory, place } => self.drop_name(task, *directory, *place),
             Mend::SetKind { directory, place, inode, kind } => {
                 let (number, at) = (place / BLOCK as u64, (place % BLOCK as u64) as usize);
-                let virtual_block = self.mapped(task, *directory, number)?;
-                let block = self.metadata_block_mut(task, virtual_block, *directory, number)?;
+                let virtual_block = self.files.mapped(task, *directory, number)?;
+                let block = self.files.metadata_block_mut(task, virtual_block, *directory, number)?;
                 directory::replace(block, at, *inode, *kind);
                 Ok(())
             }
             Mend::SetParent { directory, parent } => {
-                self.inode_mut(task, *directory)?.parent = *parent;
+                self.files.inode_mut(task, *directory)?.parent = *parent;
                 Ok(())
             }
             Mend::Reconnect(inode) => self.reconnect(task, *inode),
             Mend::SetLinks { inode, links } => {
-                self.inode_mut(task, *inode)?.links = *links;
+                self.files.inode_mut(task, *inode)?.links = *links;
                 Ok(())
             }
             Mend::SetBlocks { inode, blocks } => {
-                self.inode_mut(task, *inode)?.blocks = *blocks;
+                self.files.inode_mut(task, *inode)?.blocks = *blocks;
                 Ok(())
             }
             Mend::Free(numbers) => numbers.iter().try_for_each(|number| {
-                self.metadata.blocks.remove(*number);
-                self.metadata.dat.free(task, *number)
+                self.files.metadata.blocks.remove(*number);
+                self.files.metadata.dat.free(task, *number)
             }),
             Mend::SetUsage(segment) => {
                 let live = &survey.live[*segment as usize];
-                self.log.segments.set_live(*segment, live.blocks, live.writes, live.modified, Tick(live.youngest));
+                self.files.segments.set_live(*segment, live.blocks, live.writes, live.modified, Tick(live.youngest));
                 Ok(())
             }
             Mend::CountPage { page, counted } => {
-                self.metadata.dat.set_counted(*page, *counted);
+                self.files.metadata.dat.set_counted(*page, *counted);
                 Ok(())
             }
             Mend::CountUsed(used) => {
-                self.metadata.dat.set_used(*used);
+                self.files.metadata.dat.set_used(*used);
                 Ok(())
             }
             Mend::CountInodes => self.recount_inodes(task),
@@ -78,20 +78,20 @@ impl Sfs {
     }
 
     fn clear_inode(&mut self, task: &Task<'_>, number: u64) -> Result<(), SfsError> {
-        self.inodes.remove(number);
-        self.orphans.remove(&number);
-        self.metadata.inode_file.set(task, number, &InodeImage::new_zeroed())
+        self.files.inodes.remove(number);
+        self.files.orphans.remove(&number);
+        self.files.metadata.inode_file.set(task, number, &InodeImage::new_zeroed())
     }
 
     fn make_new_root(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
         let number = InodeNumber::ROOT.0;
-        if self.metadata.inode_file.count() <= number {
-            self.metadata.inode_file.take_found(number);
+        if self.files.metadata.inode_file.count() <= number {
+            self.files.metadata.inode_file.take_found(number);
         }
         self.clear_inode(task, number)?;
-        let mut root = Inode::new(number, 0, FileKind::Directory, self.wall(task));
+        let mut root = Inode::new(number, 0, FileKind::Directory, self.files.clock.wall(task));
         (root.permissions, root.links, root.parent) = (0o755, 2, number);
-        self.inodes.insert(root);
+        self.files.inodes.insert(root);
         Ok(())
     }
 }

@@ -103,29 +103,29 @@ pub(super) fn repair_opened(task: &Task<'_>, opened: Opened) -> Result<(Repaired
     }
     volume.checkpoint(task, true)?;
     let left = volume.survey(task, true, &rebuilt)?.findings();
-    volume.media.close(task)?;
+    volume.files.media.close(task)?;
     Ok((Repaired { findings, left }, volume))
 }
 
 impl Sfs {
     /// Drops changed blocks of metadata that nothing names, so that they are not written.
     fn drop_unnamed_metadata(&mut self, survey: &Survey) {
-        for number in self.metadata.blocks.dirty_numbers() {
+        for number in self.files.metadata.blocks.dirty_numbers() {
             if !survey.claimed.has(number) {
-                self.metadata.blocks.remove(number);
+                self.files.metadata.blocks.remove(number);
             }
         }
     }
 
     /// Drops bytes of log records whose file or virtual block was given up, so that they are not written.
     fn drop_unnamed_data(&mut self, task: &Task<'_>, survey: &Survey) -> Result<(), SfsError> {
-        let slots: Vec<u32> = self.dirty_blocks.all().collect();
+        let slots: Vec<u32> = self.files.dirty_blocks.all().collect();
         for slot in slots {
-            let waits = *self.dirty_blocks.slot(slot);
+            let waits = *self.files.dirty_blocks.slot(slot);
             let is_named = survey.claimed.has(waits.number) && survey.inodes.contains_key(&waits.inode);
-            let entry = self.metadata.dat.get(task, waits.number)?;
+            let entry = self.files.metadata.dat.get(task, waits.number)?;
             if !is_named || entry.address.get() != DIRTY | u64::from(slot) {
-                self.dirty_blocks.remove(slot);
+                self.files.dirty_blocks.remove(slot);
             }
         }
         Ok(())

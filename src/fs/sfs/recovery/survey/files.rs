@@ -203,7 +203,7 @@ impl Sfs {
         }
         blocks.retain(|(.., entry)| entry.address.get() != 0 && entry.address.get() & DIRTY == 0);
         blocks.sort_unstable_by_key(|(.., entry)| entry.address.get());
-        let segment_blocks = u64::from(self.media.segment_blocks());
+        let segment_blocks = u64::from(self.files.media.segment_blocks());
         let follows = |one: &BlockSeen, next: &BlockSeen| {
             let address = next.2.address.get();
             one.2.address.get() + 1 == address && !address.is_multiple_of(segment_blocks)
@@ -224,9 +224,9 @@ impl Sfs {
 
     /// Reads blocks that lie one behind the other, and checks them against their checksums.
     fn check_run(&mut self, task: &Task<'_>, run: &[BlockSeen], damaged: &mut Vec<(BlockSeen, String)>) {
-        let width = self.media.block_width();
+        let width = self.files.media.block_width();
         let mut bytes = vec![0; run.len() * width];
-        match self.media.read(task, run[0].2.address.get(), &mut bytes) {
+        match self.files.media.read(task, run[0].2.address.get(), &mut bytes) {
             Ok(()) => {}
             Err(_) if run.len() > 1 => {
                 // Which of them cannot be read shows one by one.

@@ -143,7 +143,7 @@ impl Sfs {
         for (number, seen) in &survey.inodes {
             let place = format!("inode {number}");
             let names = links.get(number).copied().unwrap_or(0);
-            let is_held = self.orphans.contains(number) && seen.links == 0;
+            let is_held = self.files.orphans.contains(number) && seen.links == 0;
             if seen.kind != FileKind::Directory {
                 let lost = Finding::new(
                     Structure::Inode,
