@@ -1,7 +1,7 @@
 //! The clocks of a mounted volume: wall-clock time, and the clock of hotness.
 
-use super::files::attributes::Timestamp;
 use super::placement::Tick;
+use crate::fs::volume::Timestamp;
 use crate::task::Task;
 
 /// The clocks of a mounted volume.

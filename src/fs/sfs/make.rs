@@ -98,7 +98,7 @@ impl Sfs {
     }
 
     fn make_root(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
-        let (number, generation) = self.allocate_inode(task)?;
+        let (number, generation) = (self.files.metadata.inode_file.take(task)?, self.superblock.generation());
         assert_eq!(InodeNumber(number), InodeNumber::ROOT, "the root is the first allocated inode");
         let mut root = Inode::new(number, generation, FileKind::Directory, self.files.clock.wall(task));
         root.permissions = 0o755;
@@ -157,15 +157,8 @@ impl Sfs {
         sfs.log.most_heads = (segments / SEGMENTS_OF_HEAD).min(by_device).clamp(1, MOST_HEADS as u32) as usize;
         sfs.log.is_rest_mixed = settings.rest == Rest::Mixed;
         sfs.files.media.write_behind(shares.in_flight);
-        sfs.bound_metadata_files();
+        sfs.files.metadata.bound(shares.dat_pages, shares.inode_pages);
         sfs
-    }
-
-    /// Applies the memory shares to the metadata files.
-    pub(super) fn bound_metadata_files(&mut self) {
-        let shares = self.limits.shares;
-        self.files.metadata.dat.file().keep(shares.dat_pages);
-        self.files.metadata.inode_file.file().keep(shares.inode_pages);
     }
 }
 

@@ -66,7 +66,7 @@ impl Sfs {
             + self.files.metadata.inode_file.file().unchanged();
         let cached = blocks as u64 * BLOCK as u64 + self.files.inodes.unchanged() as u64 * INODE_BYTES + indexes;
         let dirty = (self.files.dirty_blocks.len() * self.files.media.block_width()) as u64;
-        MemoryUse { dirty, changed: self.files.changed_bytes(), cached, indexes }
+        MemoryUse { dirty, changed: self.changed_bytes(), cached, indexes }
     }
 }
 

@@ -18,8 +18,21 @@
 //! | `write_back` | dirty blocks and metadata are written to the log, and segments are freed |
 //! | `recovery` | opening a volume, strict or lenient; roll forward, survey, check and repair |
 //!
+//! Types, each of which can be read by itself:
+//!
+//! | type | content |
+//! |---|---|
+//! | `files::Files` | inodes, maps, names and blocks as they are in memory, and the methods that change them there |
+//! | `metadata::MetadataFiles` | what the three metadata files say of blocks and inodes |
+//! | `log::Log`, `log::LogReader` | the ends of the log; partial segments as they were written |
+//! | `Limits`, `Faults`, `Clock` | limits of memory and of space; failures; wall-clock time and the clock of hotness |
+//! | `write_back::WriteBack` | turns that write dirty blocks, and free segments |
+//! | `recovery`: `Loading`, `CheckpointFields`, `RollForward`, `Surveyor`, `Mending` | steps of opening, checking and repairing; each borrows what it needs |
+//! | [`Sfs`] | the calls: may the volume be written, is there space, what goes to the log, and is memory short |
+//!
 //! | file | content |
 //! |---|---|
+//! | `clock` | the clocks of a mounted volume |
 //! | `settings`, `preset` | the options; values of several by one word |
 //! | `station` | sfs as a station of a path |
 //! | `volume` | a mounted volume, shared by threads |
@@ -64,7 +77,7 @@ pub use recovery::{
 pub use settings::{Fsync, KIND, SfsSettings};
 pub use volume::SfsVolume;
 
-use crate::device::Account;
+use crate::device::{Account, UnitMap};
 use crate::label::Tally;
 use crate::task::Task;
 use crate::time::Time;
@@ -73,7 +86,6 @@ use files::Files;
 use log::Log;
 use media::format::Superblock;
 use memory::Shares;
-use metadata::paged::PagedFile;
 use placement::{Future, Grouping, Hint};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -206,11 +218,6 @@ impl Sfs {
         &self.damage
     }
 
-    /// Blocks of all segments.
-    fn log_blocks(&self) -> u64 {
-        self.files.media.log_blocks()
-    }
-
     /// True if the clock of hotness counts written blocks.
     pub fn counts_writes(&self) -> bool {
         self.files.clock.counts_writes
@@ -249,6 +256,32 @@ impl Sfs {
         let mut write_back = self.write_back(task);
         write_back.keep_room()?;
         write_back.checkpoint(true)
+    }
+
+    /// Counts what lives in the segments. Those that are free, open, empty or of metadata are left out.
+    pub fn census(&self) -> Census {
+        Census {
+            tick: self.files.clock.tick,
+            segments: self
+                .files
+                .segments
+                .views()
+                .filter(|view| !self.files.segments.get(view.number).is_metadata)
+                .collect(),
+            centres: self.grouping.centres().to_vec(),
+        }
+    }
+
+    /// The state of each segment.
+    fn unit_map(&self) -> UnitMap {
+        let segments = || (0..self.files.segments.count()).map(|number| self.files.segments.get(number));
+        UnitMap {
+            unit: "segment",
+            size: self.limits.segment_capacity.into(),
+            live: segments().map(|segment| segment.live).collect(),
+            states: segments().map(|segment| segment.state.name()).collect(),
+            ..UnitMap::default()
+        }
     }
 
     /// Counters of the volume and of the stations below since the mount.

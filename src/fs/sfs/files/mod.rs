@@ -11,6 +11,7 @@
 //! | `directory` | a directory's blocks, and the index of its names |
 //! | `map` | the virtual blocks of a file, by block index |
 //! | `attribute_blocks` | storage of a file's extended attributes |
+//! | `virtual_blocks` | reading, making, giving up and freeing virtual blocks |
 //! | `dirty_blocks` | dirty data blocks |
 
 pub(super) mod attribute_blocks;
@@ -25,6 +26,7 @@ pub(super) mod map;
 mod names;
 pub(super) mod reading;
 mod renames;
+mod virtual_blocks;
 
 use super::clock::Clock;
 use super::log::records::Records;

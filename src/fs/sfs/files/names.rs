@@ -13,35 +13,45 @@ use crate::fs::volume::{LONGEST_TARGET, Name};
 use crate::task::Task;
 
 /// The names and inodes of a volume, for the rules of names.
-pub(in crate::fs::sfs) struct Named<'s>(pub &'s mut Sfs, pub &'s Task<'s>);
+pub(in crate::fs::sfs) struct Named<'s>(pub &'s mut Files, pub &'s Task<'s>);
 
 impl Parents for Named<'_> {
     fn parent(&mut self, directory: InodeNumber) -> Result<InodeNumber, SfsError> {
-        Ok(InodeNumber(self.0.files.inode(self.1, directory.0)?.parent))
+        Ok(InodeNumber(self.0.inode(self.1, directory.0)?.parent))
     }
 
     fn most_inodes(&self) -> u64 {
-        self.0.files.metadata.inode_file.count()
+        self.0.metadata.inode_file.count()
     }
 }
 
 impl Store for Named<'_> {
     fn entry(&mut self, (directory, name): Name) -> Result<Option<Entry>, SfsError> {
-        let found = self.0.files.find_name(self.1, directory.0, name)?;
+        let found = self.0.find_name(self.1, directory.0, name)?;
         Ok(found.map(|(inode, kind, _)| Entry { inode: InodeNumber(inode), kind }))
     }
 
     fn file(&mut self, inode: InodeNumber) -> Result<(FileKind, u32), SfsError> {
-        let file = self.0.files.inode(self.1, inode.0)?;
+        let file = self.0.inode(self.1, inode.0)?;
         Ok((file.kind, file.links))
     }
 
     fn is_empty(&mut self, directory: InodeNumber) -> Result<bool, SfsError> {
-        Ok(self.0.files.index(self.1, directory.0)?.names() == 0)
+        Ok(self.0.index(self.1, directory.0)?.names() == 0)
     }
 }
 
 impl Files {
+    /// The inode of a name in a directory. (`.` and `..` are names, too.)
+    pub(in crate::fs::sfs) fn lookup(
+        &mut self,
+        task: &Task<'_>,
+        directory: InodeNumber,
+        name: &[u8],
+    ) -> Result<InodeNumber, SfsError> {
+        names::lookup(&mut Named(self, task), (directory, name))?.ok_or(SfsError::NotFound)
+    }
+
     /// Updates a directory after a change of its names and of its number of subdirectories.
     pub(in crate::fs::sfs) fn update_directory(
         &mut self,
@@ -259,7 +269,7 @@ impl Files {
 impl Sfs {
     /// The inode of a name in a directory. (`.` and `..` are names, too.)
     pub fn lookup(&mut self, task: &Task<'_>, directory: InodeNumber, name: &[u8]) -> Result<InodeNumber, SfsError> {
-        names::lookup(&mut Named(self, task), (directory, name))?.ok_or(SfsError::NotFound)
+        self.files.lookup(task, directory, name)
     }
 
     /// Creates a file, directory, symbolic link, pipe, socket or device.
@@ -271,7 +281,7 @@ impl Sfs {
         new: &NewFile,
     ) -> Result<InodeNumber, SfsError> {
         self.check_writable()?;
-        names::make(&mut Named(self, task), (directory, name), new)?;
+        names::make(&mut Named(&mut self.files, task), (directory, name), new)?;
         let attributes = self.first_attributes(new)?;
         self.check_space(task, 4 + attributes.as_ref().map_or(0, |bytes| blocks_of_attributes(bytes)))?;
         let number = self.new_inode(task, directory.0, new)?;
@@ -299,7 +309,7 @@ impl Sfs {
         new: &NewFile,
     ) -> Result<u64, SfsError> {
         let now = self.files.clock.wall(task);
-        let (number, generation) = self.allocate_inode(task)?;
+        let (number, generation) = (self.files.metadata.inode_file.take(task)?, self.superblock.generation());
         let mut inode = Inode::new(number, generation, new.kind, now);
         inode.permissions = new.permissions & 0o7777;
         inode.user = new.user;
@@ -362,7 +372,7 @@ impl Sfs {
         name: &[u8],
     ) -> Result<(), SfsError> {
         self.check_writable()?;
-        let Entry { kind, .. } = names::link(&mut Named(self, task), inode, (directory, name))?;
+        let Entry { kind, .. } = names::link(&mut Named(&mut self.files, task), inode, (directory, name))?;
         self.check_space(task, 2)?;
         self.files.add_name(task, directory.0, name, inode.0, kind)?;
         self.log_record(&Record::Name { directory: directory.0, inode: inode.0, kind, name });
@@ -384,7 +394,7 @@ impl Sfs {
 
     fn remove(&mut self, task: &Task<'_>, (directory, name): Name, what: Removal) -> Result<(), SfsError> {
         self.check_writable()?;
-        let entry = names::unlink(&mut Named(self, task), (directory, name), what)?;
+        let entry = names::unlink(&mut Named(&mut self.files, task), (directory, name), what)?;
         // Unreadable metadata fails the call before any change.
         self.files.inode(task, entry.inode.0)?;
         self.files.remove_name(task, directory.0, name)?;
@@ -443,14 +453,6 @@ impl Sfs {
         let virtual_block = self.files.mapped(task, inode.0, 0)?;
         let block = self.files.metadata_block(task, virtual_block, inode.0, 0)?;
         Ok(block[..size.min(LONGEST_TARGET)].to_vec())
-    }
-
-    /// Allocates an inode number, and its generation. A number is allocated at most once between two checkpoints, so
-    /// the number of the last checkpoint distinguishes the inode from earlier ones of its number, over crashes and
-    /// mounts: an old file handle never refers to a new file.
-    pub(in crate::fs::sfs) fn allocate_inode(&mut self, task: &Task<'_>) -> Result<(u64, u32), SfsError> {
-        let number = self.files.metadata.inode_file.take(task)?;
-        Ok((number, self.superblock.sequence.get() as u32))
     }
 
     /// Adds a log record.

@@ -56,7 +56,7 @@ impl Sfs {
     fn move_name(&mut self, task: &Task<'_>, from: Name, to: Name, how: Renaming) -> Result<(), SfsError> {
         names::check_renaming(&how)?;
         self.check_writable()?;
-        match names::rename(&mut Named(self, task), from, to, &how)? {
+        match names::rename(&mut Named(&mut self.files, task), from, to, &how)? {
             Rename::Nothing => return Ok(()),
             Rename::Exchange { file, other, links } => self.exchange(task, (from, file), (to, other), links)?,
             Rename::Move { file, replaced, links } => {

@@ -24,6 +24,18 @@ pub(in crate::fs::sfs) enum State {
     Written,
 }
 
+impl State {
+    /// Its name in maps of segments.
+    pub fn name(self) -> &'static str {
+        match self {
+            State::Free => "free",
+            State::Emptied => "emptied",
+            State::Open => "open",
+            State::Written => "written",
+        }
+    }
+}
+
 /// A segment and its sums.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::fs::sfs) struct Segment {

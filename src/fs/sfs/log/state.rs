@@ -75,6 +75,11 @@ impl Log {
         (self.is_rest_mixed && self.most_heads > 1).then_some((self.most_heads - 1) as u8)
     }
 
+    /// With stamps, the block records of a segment.
+    pub fn contents_of(&self, segment: u32) -> Option<&[(u32, BlockRecord)]> {
+        self.contents.get(segment as usize).map(Vec::as_slice)
+    }
+
     /// The open segments of data: the number of each head, and its position.
     pub fn open_heads(&self) -> impl Iterator<Item = (u8, Head)> + '_ {
         (0..).zip(&self.heads).filter_map(|(number, head)| head.map(|head| (number, head)))

@@ -2,14 +2,12 @@
 
 use super::LogReader;
 use crate::crc;
-use crate::fs::sfs::files::Files;
 use crate::fs::sfs::log::records::{self, Record, RecordsToWrite};
 use crate::fs::sfs::media::BlockRun;
 use crate::fs::sfs::media::format::{
-    BLOCK, BlockRecord, COPIED, COPIED_AND_COUNTED, DatEntry, Kind, NO_GROUP, SUMMARY_MAGIC, SummaryHeader,
-    blocks_that_fit, crc_without, summary_blocks,
+    BLOCK, BlockRecord, COPIED, COPIED_AND_COUNTED, Kind, NO_GROUP, SUMMARY_MAGIC, SummaryHeader, blocks_that_fit,
+    crc_without, summary_blocks,
 };
-use crate::fs::sfs::placement::Tick;
 use crate::fs::sfs::settings::CountedWrites;
 use crate::fs::sfs::{Sfs, SfsError};
 use crate::label::{Cause, Content, Label};
@@ -49,33 +47,6 @@ impl Destination {
         match self {
             Destination::Head(number) => number,
             Destination::Metadata => NO_GROUP,
-        }
-    }
-}
-
-impl Files {
-    /// Counts a write in the history of a block, by its entry, and of its file.
-    pub(in crate::fs::sfs) fn count_write(
-        &mut self,
-        task: &Task<'_>,
-        entry: &mut DatEntry,
-        inode: u64,
-        at: Tick,
-    ) -> Result<(), SfsError> {
-        entry.writes += 1;
-        entry.modified = at.0.into();
-        let file = self.inode_mut(task, inode)?;
-        file.history.writes += 1;
-        file.history.modified = at;
-        Ok(())
-    }
-
-    /// The metadata file of a kind.
-    pub(in crate::fs::sfs) fn paged(&mut self, kind: Kind) -> &mut crate::fs::sfs::PagedFile {
-        match kind {
-            Kind::Dat => self.metadata.dat.file(),
-            Kind::InodeFile => self.metadata.inode_file.file(),
-            _ => &mut self.metadata.usage_file,
         }
     }
 }
@@ -255,9 +226,9 @@ impl Sfs {
                     self.files.metadata.blocks.written(*number);
                 }
                 Item::Paged(kind, number) => {
-                    let bytes = self.files.paged(*kind).bytes(*number);
+                    let bytes = self.files.metadata.paged(*kind).bytes(*number);
                     let crc = crc::crc32c(&bytes[..]);
-                    self.files.paged(*kind).set_checksum(*number, crc);
+                    self.files.metadata.paged(*kind).set_checksum(*number, crc);
                     record.crc = crc.into();
                     buffer.extend_from_slice(&bytes[..width]);
                 }
@@ -441,7 +412,7 @@ impl Sfs {
             segment,
             "the address is in the segment"
         );
-        let before = self.files.paged(kind).set_address(number, address);
+        let before = self.files.metadata.paged(kind).set_address(number, address);
         if before != 0 {
             let old = (before / u64::from(self.files.media.segment_blocks())) as u32;
             self.files.segments.lose(old, kind, 0, 0);

@@ -227,7 +227,7 @@ fn attributes_whose_list_names_blocks_of_others_or_none_are_taken_away_and_the_r
     let task = &Task::at(Time::ZERO);
     for wrong in 0..3 {
         let (mut sfs, made) = volume(task);
-        let used = sfs.files.used_blocks();
+        let used = sfs.files.metadata.used_blocks();
         sfs.set_extended_attribute(task, InodeNumber(made.large), b"user.wide", &[7; 20_000], None).unwrap();
         let first = sfs.files.inode(task, made.large).unwrap().attributes;
         let other = sfs.files.mapped(task, made.large, 0).unwrap();
@@ -244,9 +244,9 @@ fn attributes_whose_list_names_blocks_of_others_or_none_are_taken_away_and_the_r
         let mut bytes = [0; 100_000];
         assert_eq!(sfs.read(task, InodeNumber(made.large), 0, &mut bytes).unwrap(), bytes.len());
         assert!(
-            bytes == [2; 100_000] && sfs.files.used_blocks() <= used + 1,
+            bytes == [2; 100_000] && sfs.files.metadata.used_blocks() <= used + 1,
             "{wrong}: {} {used}",
-            sfs.files.used_blocks()
+            sfs.files.metadata.used_blocks()
         );
     }
 }

@@ -140,13 +140,13 @@ impl Sfs {
     }
 
     fn write_paged(&mut self, task: &Task<'_>, kind: Kind) -> Result<(), SfsError> {
-        let numbers = self.files.paged(kind).list_to_write();
+        let numbers = self.files.metadata.paged(kind).list_to_write();
         let items: Vec<Item> = numbers.iter().map(|number| Item::Paged(kind, *number)).collect();
         let before = self.superblock.next_partial.get();
         let mut told = RecordsToWrite::nothing();
         let pages = numbers.iter().take_while(|number| **number >> LEVEL_SHIFT == 0).count();
         for number in &numbers[pages..] {
-            let holes = self.files.paged(kind).holes(*number);
+            let holes = self.files.metadata.paged(kind).holes(*number);
             if holes.iter().any(|holes| *holes != 0) {
                 told.add(&Record::Holes { kind: kind as u8, number: *number, holes: &holes }, before);
             }
@@ -155,7 +155,7 @@ impl Sfs {
         let together = if told.is_empty() { 0 } else { pages };
         self.write_blocks(task, Destination::Metadata, &items[..together])?;
         self.write_with_records(task, Destination::Metadata, &items[together..], told, false)?;
-        self.files.paged(kind).written();
+        self.files.metadata.paged(kind).written();
         Ok(())
     }
 

@@ -6,9 +6,7 @@
 
 use super::{Turns, WriteBack};
 use crate::crc;
-use crate::fs::sfs::files::Files;
 use crate::fs::sfs::log::LogReader;
-use crate::fs::sfs::media::Media;
 use crate::fs::sfs::media::format::{self, BlockBytes, BlockRecord, DIRTY, Kind};
 use crate::fs::sfs::placement::cleaners::Greedy;
 use crate::fs::sfs::placement::{Cleaner, SegmentView, victim};
@@ -81,45 +79,8 @@ impl<T: Turns> WriteBack<'_, T> {
     /// The blocks of a segment according to its summaries: index in the segment, and record.
     fn contents_of(&mut self, segment: u32) -> Result<Vec<(u32, BlockRecord)>, SfsError> {
         let (identity, in_memory) =
-            self.read_state(|sfs| (sfs.superblock.identity, sfs.log.contents.get(segment as usize).cloned()))?;
-        match in_memory {
-            Some(contents) if self.media.holds_stamps() => {
-                read_summaries(self.task, &self.media, segment, contents.len())?;
-                Ok(contents)
-            }
-            _ => Ok(LogReader::new(self.task, &self.media, identity).contents(segment)?),
-        }
-    }
-}
-
-/// Reads the summaries of a segment of stamps, to account for the time.
-fn read_summaries(task: &Task<'_>, media: &Media, segment: u32, blocks: usize) -> Result<(), SfsError> {
-    let first = u64::from(segment) * u64::from(media.segment_blocks());
-    let mut stamp = vec![0; media.block_width()];
-    for block in 0..format::summary_blocks(blocks as u32, 0) {
-        media.read(task, first + u64::from(block), &mut stamp)?;
-    }
-    Ok(())
-}
-
-impl Files {
-    /// True if the block of a block record is live at an address.
-    pub(in crate::fs::sfs) fn is_live_at(
-        &mut self,
-        task: &Task<'_>,
-        record: &BlockRecord,
-        address: u64,
-    ) -> Result<bool, SfsError> {
-        let number = record.number.get();
-        match Kind::of_number(record.kind) {
-            Some(Kind::Data | Kind::Metadata) if number == 0 || number >= self.metadata.dat.len() => Ok(false),
-            Some(Kind::Data | Kind::Metadata) => {
-                let entry = self.metadata.dat.get(task, number)?;
-                Ok(entry.is_taken == 1 && entry.address.get() == address)
-            }
-            Some(kind) => Ok(self.paged(kind).is_live(number, address)),
-            None => Ok(false),
-        }
+            self.read_state(|sfs| (sfs.superblock.identity, sfs.log.contents_of(segment).map(<[_]>::to_vec)))?;
+        Ok(LogReader::new(self.task, &self.media, identity).contents(segment, in_memory.as_deref())?)
     }
 }
 
@@ -162,7 +123,7 @@ impl Sfs {
         let mut live = LiveBlocks::default();
         for (block, record) in contents {
             let (address, number) = (first + u64::from(*block), record.number.get());
-            if !self.files.is_live_at(task, record, address)? {
+            if !self.files.metadata.is_live_at(task, record, address)? {
                 continue;
             }
             match Kind::of_number(record.kind) {
@@ -183,7 +144,7 @@ impl Sfs {
                 }
                 Some(kind) => {
                     self.files.is_changed = true;
-                    self.files.paged(kind).mark_dirty(task, number)?;
+                    self.files.metadata.paged(kind).mark_dirty(task, number)?;
                     self.counts.events.blocks_cleaned += 1;
                 }
                 None => {}
@@ -201,7 +162,7 @@ impl Sfs {
     ) -> Result<(), SfsError> {
         let record = &block.record;
         let number = record.number.get();
-        if !self.files.is_live_at(task, record, block.address)? {
+        if !self.files.metadata.is_live_at(task, record, block.address)? {
             return Ok(());
         }
         if self.files.metadata.blocks.used(number).is_none() {
@@ -222,7 +183,7 @@ impl Sfs {
     fn buffer_cleaned(&mut self, task: &Task<'_>, block: &LiveBlock, bytes: &[u8], group: u8) -> Result<(), SfsError> {
         self.files.reads.blocks += 1;
         let record = &block.record;
-        if !self.files.is_live_at(task, record, block.address)? {
+        if !self.files.metadata.is_live_at(task, record, block.address)? {
             return Ok(());
         }
         let number = record.number.get();
@@ -244,22 +205,13 @@ impl Sfs {
         }
         for segment in self.files.segments.take_unchecked() {
             let first = u64::from(segment) * u64::from(self.files.media.segment_blocks());
-            for (block, record) in self.contents_of(task, segment)? {
-                if self.files.is_live_at(task, &record, first + u64::from(block))? {
+            for (block, record) in self.log_reader(task).contents(segment, self.log.contents_of(segment))? {
+                if self.files.metadata.is_live_at(task, &record, first + u64::from(block))? {
                     let why = format!("it says 0 blocks are live, and block {block} is");
                     return Err(SfsError::Damaged { what: format!("the usage of segment {segment}"), why });
                 }
             }
         }
         Ok(())
-    }
-
-    /// The blocks of a segment according to its summaries: index in the segment, and record.
-    pub(in crate::fs::sfs) fn contents_of(
-        &mut self,
-        task: &Task<'_>,
-        segment: u32,
-    ) -> Result<Vec<(u32, BlockRecord)>, SfsError> {
-        self.write_back(task).contents_of(segment)
     }
 }

@@ -3,12 +3,10 @@
 //! group, too.
 
 use super::{Turns, WriteBack};
-use crate::fs::sfs::files::Files;
-use crate::fs::sfs::files::dirty_blocks::Slot;
 use crate::fs::sfs::log::records::RecordsToWrite;
 use crate::fs::sfs::log::{Destination, Item};
-use crate::fs::sfs::media::format::{DatEntry, MOST_HEADS, NO_GROUP};
-use crate::fs::sfs::placement::{BlockView, History, MOST_GROUPS, SegmentView, Tick};
+use crate::fs::sfs::media::format::MOST_HEADS;
+use crate::fs::sfs::placement::{MOST_GROUPS, SegmentView};
 use crate::fs::sfs::{Sfs, SfsError};
 use crate::task::Task;
 
@@ -43,28 +41,6 @@ impl<T: Turns> WriteBack<'_, T> {
     pub(super) fn write_all_groups(&mut self) -> Result<(), SfsError> {
         self.write_full_segments()?;
         self.turn(|sfs, task| sfs.write_rest(task))
-    }
-}
-
-impl Files {
-    /// A dirty block for the grouping, with its entry in the DAT.
-    pub(in crate::fs::sfs) fn block_view(
-        &mut self,
-        task: &Task<'_>,
-        waits: &Slot,
-        entry: &DatEntry,
-    ) -> Result<BlockView, SfsError> {
-        let file = self.inode(task, waits.inode)?;
-        Ok(BlockView {
-            block: History { writes: entry.writes.get(), modified: Tick(entry.modified.get()) },
-            file: file.history,
-            group: (entry.group != NO_GROUP).then_some(entry.group),
-            cleaned_from: waits.is_cleaned().then_some(waits.cleaned_from),
-            inode: waits.inode,
-            place: waits.place,
-            hint: waits.hint.or(file.hint),
-            memory: entry.memory,
-        })
     }
 }
 

@@ -192,7 +192,7 @@ impl Sfs {
         }
         let is_too_much = !self.has_room_for_cleaned()
             || self.files.metadata.blocks.dirty() >= self.limits.metadata
-            || self.files.changed_bytes() > self.limits.shares.changed;
+            || self.changed_bytes() > self.limits.shares.changed;
         if is_plenty || is_too_much { Piece::FreeCleaned(is_plenty) } else { Piece::Clean }
     }
 
@@ -272,7 +272,7 @@ impl Sfs {
             + self.files.metadata.dat.file().dirty_pages()
             + self.files.metadata.inode_file.file().dirty_pages();
         let is_much = changed + self.files.records.len() / BLOCK > self.limits.metadata;
-        is_much || self.files.changed_bytes() > self.limits.shares.changed
+        is_much || self.changed_bytes() > self.limits.shares.changed
     }
 
     fn is_data_full(&self) -> bool {

@@ -8,9 +8,11 @@ use super::finding::{Finding, Structure};
 use super::rebuilt_entries::RebuiltEntries;
 use crate::fs::sfs::Sfs;
 use crate::fs::sfs::error::SfsError;
+use crate::fs::sfs::files::Files;
 use crate::fs::sfs::files::attributes::FileKind;
 use crate::fs::sfs::files::inode::Inode;
-use crate::fs::sfs::media::format::{BLOCK, BlockBytes, DIRTY, DatEntry, Kind, ROOTS};
+use crate::fs::sfs::log::Log;
+use crate::fs::sfs::media::format::{BLOCK, DIRTY, DatEntry, Kind, ROOTS};
 use crate::fs::sfs::media::format::{MOST_BLOCKS, MOST_LEVELS};
 use crate::fs::sfs::media::invariants;
 use crate::fs::sfs::metadata::paged::{LostBlock, check_address, name_of_block};
@@ -154,14 +156,30 @@ impl Survey {
     }
 }
 
-impl Sfs {
+/// A walk over all blocks that a volume names.
+pub(super) struct Surveyor<'a> {
+    task: &'a Task<'a>,
+    files: &'a mut Files,
+    /// The number of the volume, and its log.
+    identity: [u8; 16],
+    log: &'a Log,
+}
+
+impl<'a> Surveyor<'a> {
+    /// A walk over the volume with this number.
+    pub fn new(task: &'a Task<'a>, files: &'a mut Files, log: &'a Log, identity: [u8; 16]) -> Surveyor<'a> {
+        Surveyor { task, files, identity, log }
+    }
+}
+
+/// A walk over a volume in memory.
+pub(super) fn surveyor<'a>(task: &'a Task<'a>, volume: &'a mut Sfs) -> Surveyor<'a> {
+    Surveyor::new(task, &mut volume.files, &volume.log, volume.superblock.identity)
+}
+
+impl Surveyor<'_> {
     /// Surveys the whole volume. With `reads_data`, blocks of files are read and checked against their checksums, too.
-    pub(super) fn survey(
-        &mut self,
-        task: &Task<'_>,
-        reads_data: bool,
-        rebuilt: &RebuiltEntries,
-    ) -> Result<Survey, SfsError> {
+    pub(super) fn survey(&mut self, reads_data: bool, rebuilt: &RebuiltEntries) -> Result<Survey, SfsError> {
         let log_blocks = u64::from(self.files.media.segments()) * u64::from(self.files.media.segment_blocks());
         let mut survey = Survey {
             faults: Vec::new(),
@@ -178,21 +196,21 @@ impl Sfs {
             reads_data,
             rebuilt: rebuilt.clone(),
         };
-        self.survey_metadata_files(task, &mut survey);
-        self.survey_inodes(task, &mut survey)?;
-        self.survey_shared(task, &mut survey)?;
+        self.survey_metadata_files(&mut survey);
+        self.survey_inodes(&mut survey)?;
+        self.survey_shared(&mut survey)?;
         self.survey_names(&mut survey)?;
         survey.named_live = survey.live.clone();
         survey.is_complete = (0..self.files.segments.count())
             .all(|segment| self.files.segments.get(segment).live == survey.live[segment as usize].blocks);
-        self.survey_entries(task, &mut survey)?;
+        self.survey_entries(&mut survey)?;
         self.survey_usage(&mut survey);
-        self.survey_counts(task, &mut survey)?;
+        self.survey_counts(&mut survey)?;
         Ok(survey)
     }
 
     /// The blocks of the three metadata files.
-    fn survey_metadata_files(&mut self, task: &Task<'_>, survey: &mut Survey) {
+    fn survey_metadata_files(&mut self, survey: &mut Survey) {
         let segment_blocks = self.files.media.segment_blocks();
         let reads = survey.reads_data && !self.files.media.holds_stamps();
         let kinds = [
@@ -206,7 +224,7 @@ impl Sfs {
                 Kind::InodeFile => self.files.metadata.inode_file.file(),
                 _ => &mut self.files.metadata.usage_file,
             };
-            let damaged = if reads { file.damaged(task) } else { Vec::new() };
+            let damaged = if reads { file.damaged(self.task) } else { Vec::new() };
             let places: Vec<(u64, u64)> = file.addresses().collect();
             for LostBlock { number, why, .. } in damaged {
                 let place = name_of_block(name, number);
@@ -228,11 +246,11 @@ impl Sfs {
     }
 
     /// An inode, from memory or from the inode file. `Err`: why what is there cannot be an inode.
-    fn seen(&mut self, task: &Task<'_>, number: u64) -> Result<Option<Seen>, String> {
+    fn seen(&mut self, number: u64) -> Result<Option<Seen>, String> {
         let inode = match self.files.inodes.peek(number) {
             Some(inode) => Some(Seen::of(inode)),
             None => {
-                let image = self.files.metadata.inode_file.get(task, number);
+                let image = self.files.metadata.inode_file.get(self.task, number);
                 let image = image.map_err(|error| error.to_string())?;
                 if image.number.get() == 0 {
                     return Ok(None);
@@ -253,13 +271,13 @@ impl Sfs {
         }
     }
 
-    fn survey_inodes(&mut self, task: &Task<'_>, survey: &mut Survey) -> Result<(), SfsError> {
+    fn survey_inodes(&mut self, survey: &mut Survey) -> Result<(), SfsError> {
         let freed: BTreeSet<u64> = self.files.metadata.inode_file.freed().collect();
         for number in 1..self.files.metadata.inode_file.count() {
             if freed.contains(&number) && !self.files.inodes.contains(number) {
                 continue;
             }
-            let mut seen = match self.seen(task, number) {
+            let mut seen = match self.seen(number) {
                 Ok(Some(seen)) => seen,
                 Ok(None) => continue,
                 Err(why) => {
@@ -274,7 +292,7 @@ impl Sfs {
                     continue;
                 }
             };
-            self.survey_file(task, survey, number, &mut seen)?;
+            self.survey_file(survey, number, &mut seen)?;
             survey.inodes.insert(number, seen);
         }
         Ok(())
@@ -283,14 +301,13 @@ impl Sfs {
     /// Claims a virtual block for whoever names it. Returns its entry, or why it cannot be named.
     pub(super) fn claim(
         &mut self,
-        task: &Task<'_>,
         survey: &mut Survey,
         of: (u64, u64),
         number: u64,
         kind: Kind,
     ) -> Result<DatEntry, String> {
         let mut entry = match number < self.files.metadata.dat.len() && number != 0 {
-            true => self.files.metadata.dat.get(task, number).map_err(|error| error.to_string())?,
+            true => self.files.metadata.dat.get(self.task, number).map_err(|error| error.to_string())?,
             false => return Err(format!("there are {}", self.files.metadata.dat.len())),
         };
         if entry.is_taken != 1 {
@@ -336,20 +353,5 @@ impl Sfs {
         }
         survey.gain(address, self.files.media.segment_blocks(), kind, &entry);
         Ok(entry)
-    }
-
-    /// A virtual block of metadata, without keeping it in memory.
-    pub(super) fn peek(
-        &mut self,
-        task: &Task<'_>,
-        number: u64,
-        inode: u64,
-        entry: &DatEntry,
-    ) -> Result<Box<BlockBytes>, String> {
-        match self.files.metadata.blocks.get(number) {
-            Some(block) if block.is_dirty || self.files.media.holds_stamps() => Ok(block.bytes.clone()),
-            _ if entry.is_given_up() => Err("it was given up".to_string()),
-            _ => self.files.read_virtual(task, number, inode).map_err(|error| error.to_string()),
-        }
     }
 }
