@@ -84,6 +84,7 @@ use crate::time::Time;
 use failure::Faults;
 use files::Files;
 use log::Log;
+use log::records::Record;
 use media::format::Superblock;
 use memory::Shares;
 use placement::{Future, Grouping, Hint};
@@ -221,6 +222,11 @@ impl Sfs {
     /// True if the clock of hotness counts written blocks.
     pub fn counts_writes(&self) -> bool {
         self.files.clock.counts_writes
+    }
+
+    /// Adds a log record.
+    fn log_record(&mut self, record: &Record) {
+        self.files.records.add(record, self.superblock.next_partial.get());
     }
 
     fn check_writable(&self) -> Result<(), SfsError> {

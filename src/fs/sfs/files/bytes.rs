@@ -1,7 +1,7 @@
 //! Calls that change a file's data and allocation. Calls that read are in `reading`.
 
 use crate::fs::sfs::files::Files;
-use crate::fs::sfs::files::attributes::{FileKind, InodeNumber};
+use crate::fs::sfs::files::attributes::InodeNumber;
 use crate::fs::sfs::log::records::Record;
 use crate::fs::sfs::media::format::MOST_BLOCKS;
 use crate::fs::sfs::media::format::{BLOCK, DIRTY};
@@ -60,16 +60,6 @@ impl Files {
         entry.address = (DIRTY | u64::from(slot)).into();
         self.metadata.dat.set(task, number, &entry)?;
         Ok(slot)
-    }
-
-    /// The size of a regular file; fails for other kinds.
-    pub(in crate::fs::sfs) fn regular(&mut self, task: &Task<'_>, inode: u64) -> Result<u64, SfsError> {
-        let file = self.inode(task, inode)?;
-        match file.kind {
-            FileKind::Regular => Ok(file.size),
-            FileKind::Directory => Err(SfsError::IsDirectory),
-            _ => Err(SfsError::Invalid("only a regular file has data")),
-        }
     }
 
     /// Allocates a virtual block for each hole in a range.

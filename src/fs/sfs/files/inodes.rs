@@ -7,7 +7,7 @@
 
 use crate::fs::references::ReferenceCounts;
 use crate::fs::sfs::files::Files;
-use crate::fs::sfs::files::attributes::InodeNumber;
+use crate::fs::sfs::files::attributes::{FileKind, InodeNumber};
 use crate::fs::sfs::files::directory::Index;
 use crate::fs::sfs::files::dirty_blocks::Slot;
 use crate::fs::sfs::files::inode::Inode;
@@ -226,6 +226,16 @@ impl Inodes {
 }
 
 impl Files {
+    /// The size of a regular file; fails for other kinds.
+    pub(in crate::fs::sfs) fn regular(&mut self, task: &Task<'_>, inode: u64) -> Result<u64, SfsError> {
+        let file = self.inode(task, inode)?;
+        match file.kind {
+            FileKind::Regular => Ok(file.size),
+            FileKind::Directory => Err(SfsError::IsDirectory),
+            _ => Err(SfsError::Invalid("only a regular file has data")),
+        }
+    }
+
     /// Counts a write in the history of a block, by its entry, and of its file.
     pub(in crate::fs::sfs) fn count_write(
         &mut self,
@@ -312,18 +322,6 @@ impl Files {
     /// True if only references keep this inode.
     pub(in crate::fs::sfs) fn is_orphan(&self, inode: InodeNumber) -> bool {
         self.orphans.contains(&inode.0)
-    }
-
-    /// Frees an inode and its blocks. If that fails, an inode without a name stays an orphan.
-    pub(in crate::fs::sfs) fn free_inode(&mut self, task: &Task<'_>, number: u64) -> Result<(), SfsError> {
-        self.unmap(task, number, 0..u64::MAX)?;
-        self.free_attributes(task, number)?;
-        self.orphans.remove(&number);
-        self.inodes.remove(number);
-        self.metadata.inode_file.free(number);
-        self.records.touch(number);
-        self.is_changed = true;
-        Ok(())
     }
 }
 

@@ -454,9 +454,4 @@ impl Sfs {
         let block = self.files.metadata_block(task, virtual_block, inode.0, 0)?;
         Ok(block[..size.min(LONGEST_TARGET)].to_vec())
     }
-
-    /// Adds a log record.
-    pub(in crate::fs::sfs) fn log_record(&mut self, record: &Record) {
-        self.files.records.add(record, self.superblock.next_partial.get());
-    }
 }
