@@ -61,11 +61,11 @@ impl Sfs {
     /// The changes that a failure would lose now.
     pub(super) fn changes(&self) -> Lost {
         let mut numbers: Vec<u64> =
-            self.inodes.iter().filter(|inode| inode.is_dirty).map(|inode| inode.number).collect();
+            self.files.inodes.iter().filter(|inode| inode.is_dirty).map(|inode| inode.number).collect();
         numbers.sort_unstable();
         let inodes = numbers.len() as u64;
         numbers.truncate(MOST_NAMED);
-        let blocks = self.dirty_blocks.len() as u64 + self.log.unflushed_blocks;
+        let blocks = self.files.dirty_blocks.len() as u64 + self.log.unflushed_blocks;
         Lost { why: String::new(), inodes, first_inodes: numbers, blocks }
     }
 }

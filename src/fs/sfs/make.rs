@@ -1,5 +1,6 @@
 //! mkfs: an empty volume.
 
+use super::clock::Clock;
 use super::error::{OpenSfsError, SfsError};
 use super::failure::Faults;
 use super::log::Log;
@@ -13,11 +14,12 @@ use crate::device::Medium;
 use crate::fs::sfs::files::attributes::{FileKind, InodeNumber, Timestamp};
 use crate::fs::sfs::files::inode::Inode;
 use crate::fs::sfs::files::inodes::Inodes;
+use crate::fs::sfs::files::{Files, Reads, dirty_blocks::DirtyBlocks};
+use crate::fs::sfs::log::{records::Records, segments::Segments};
 use crate::fs::sfs::media::format::{
     BLOCK, LOST, MAGIC, MOST_HEADS, Superblock, VERSION, blocks_that_fit, usage_pages,
 };
 use crate::fs::sfs::placement::VolumeShape;
-use crate::fs::sfs::placement::lives::Lives;
 use crate::random::Random;
 use crate::task::Task;
 use crate::time::Time;
@@ -96,13 +98,13 @@ impl Sfs {
     }
 
     fn make_root(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
-        let (number, generation) = self.allocate_inode(task)?;
+        let (number, generation) = (self.files.metadata.inode_file.take(task)?, self.superblock.generation());
         assert_eq!(InodeNumber(number), InodeNumber::ROOT, "the root is the first allocated inode");
-        let mut root = Inode::new(number, generation, FileKind::Directory, self.wall(task));
+        let mut root = Inode::new(number, generation, FileKind::Directory, self.files.clock.wall(task));
         root.permissions = 0o755;
         root.links = 2;
         root.parent = number;
-        self.inodes.insert(root);
+        self.files.inodes.insert(root);
         Ok(())
     }
 
@@ -120,42 +122,43 @@ impl Sfs {
         let mut sfs = Sfs {
             limits: Limits { shares, ..limits },
             superblock,
-            log: Log::new(segments, segment_blocks, holds_stamps, superblock.next_partial.get()),
-            metadata: MetadataFiles::new(&media, shares.metadata_blocks),
-            inodes: Inodes::new(shares.inodes, shares.indexes),
-            dirty_blocks: super::DirtyBlocks::new(media.block_width()),
+            log: Log::new(segments, holds_stamps, superblock.next_partial.get()),
+            files: Files {
+                metadata: MetadataFiles::new(&media, shares.metadata_blocks),
+                segments: Segments::new(segments, segment_blocks),
+                inodes: Inodes::new(shares.inodes, shares.indexes),
+                orphans: Default::default(),
+                dirty_blocks: DirtyBlocks::new(media.block_width()),
+                records: Records::default(),
+                clock: Clock {
+                    origin: identity.origin,
+                    created: superblock.created.get(),
+                    counts_writes: settings.counts_writes || !media.is_timed() && identity.origin.0 == 0,
+                    tick: placement::Tick(superblock.tick.get()),
+                },
+                is_changed: true,
+                reads: Reads::default(),
+                media,
+            },
             renamed: Default::default(),
-            orphans: Default::default(),
             grouping: settings.grouping.start(VolumeShape { seed: identity.seed, segments, segment_blocks }),
-            lives: Lives::default(),
-            origin: identity.origin,
-            tick: placement::Tick(superblock.tick.get()),
             next_flush: Time::ZERO + settings.flush_ns,
             next_checkpoint: Time::ZERO + settings.checkpoint_ns,
             discards: Default::default(),
             wants_checkpoint: false,
             relief: Relief::AtOnce,
-            is_changed: true,
             damage: Vec::new(),
             faults: Faults { has_lost_before: superblock.clean.get() == LOST, ..Faults::default() },
             counts: Counts::default(),
             settings: settings.clone(),
-            media,
         };
         // The segment of metadata is open, too.
-        let by_device = sfs.media.most_open_segments().map_or(u32::MAX, |most| most.saturating_sub(1));
+        let by_device = sfs.files.media.most_open_segments().map_or(u32::MAX, |most| most.saturating_sub(1));
         sfs.log.most_heads = (segments / SEGMENTS_OF_HEAD).min(by_device).clamp(1, MOST_HEADS as u32) as usize;
         sfs.log.is_rest_mixed = settings.rest == Rest::Mixed;
-        sfs.media.write_behind(shares.in_flight);
-        sfs.bound_metadata_files();
+        sfs.files.media.write_behind(shares.in_flight);
+        sfs.files.metadata.bound(shares.dat_pages, shares.inode_pages);
         sfs
-    }
-
-    /// Applies the memory shares to the metadata files.
-    pub(super) fn bound_metadata_files(&mut self) {
-        let shares = self.limits.shares;
-        self.metadata.dat.file().keep(shares.dat_pages);
-        self.metadata.inode_file.file().keep(shares.inode_pages);
     }
 }
 

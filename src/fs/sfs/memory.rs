@@ -60,12 +60,12 @@ pub struct MemoryUse {
 impl Sfs {
     /// Memory in use now.
     pub fn memory_use(&mut self) -> MemoryUse {
-        let indexes = self.inodes.index_bytes() as u64;
-        let blocks = self.metadata.blocks.unchanged()
-            + self.metadata.dat.file().unchanged()
-            + self.metadata.inode_file.file().unchanged();
-        let cached = blocks as u64 * BLOCK as u64 + self.inodes.unchanged() as u64 * INODE_BYTES + indexes;
-        let dirty = (self.dirty_blocks.len() * self.media.block_width()) as u64;
+        let indexes = self.files.inodes.index_bytes() as u64;
+        let blocks = self.files.metadata.blocks.unchanged()
+            + self.files.metadata.dat.file().unchanged()
+            + self.files.metadata.inode_file.file().unchanged();
+        let cached = blocks as u64 * BLOCK as u64 + self.files.inodes.unchanged() as u64 * INODE_BYTES + indexes;
+        let dirty = (self.files.dirty_blocks.len() * self.files.media.block_width()) as u64;
         MemoryUse { dirty, changed: self.changed_bytes(), cached, indexes }
     }
 }

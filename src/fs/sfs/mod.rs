@@ -18,8 +18,21 @@
 //! | `write_back` | dirty blocks and metadata are written to the log, and segments are freed |
 //! | `recovery` | opening a volume, strict or lenient; roll forward, survey, check and repair |
 //!
+//! Types, each of which can be read by itself:
+//!
+//! | type | content |
+//! |---|---|
+//! | `files::Files` | inodes, maps, names and blocks as they are in memory, and the methods that change them there |
+//! | `metadata::MetadataFiles` | what the three metadata files say of blocks and inodes |
+//! | `log::Log`, `log::LogReader` | the ends of the log; partial segments as they were written |
+//! | `Limits`, `Faults`, `Clock` | limits of memory and of space; failures; wall-clock time and the clock of hotness |
+//! | `write_back::WriteBack` | turns that write dirty blocks, and free segments |
+//! | `recovery`: `Loading`, `CheckpointFields`, `RollForward`, `Surveyor`, `Mending` | steps of opening, checking and repairing; each borrows what it needs |
+//! | [`Sfs`] | the calls: may the volume be written, is there space, what goes to the log, and is memory short |
+//!
 //! | file | content |
 //! |---|---|
+//! | `clock` | the clocks of a mounted volume |
 //! | `settings`, `preset` | the options; values of several by one word |
 //! | `station` | sfs as a station of a path |
 //! | `volume` | a mounted volume, shared by threads |
@@ -31,6 +44,7 @@
 //!
 //! The code is the same for stamps and bytes. With stamps, metadata stays in memory, since stamps cannot be read back.
 
+mod clock;
 mod error;
 mod failure;
 mod files;
@@ -63,21 +77,17 @@ pub use recovery::{
 pub use settings::{Fsync, KIND, SfsSettings};
 pub use volume::SfsVolume;
 
-use crate::device::Account;
+use crate::device::{Account, UnitMap};
 use crate::label::Tally;
 use crate::task::Task;
 use crate::time::Time;
 use failure::Faults;
-use files::dirty_blocks::DirtyBlocks;
-use files::inodes::Inodes;
+use files::Files;
 use log::Log;
-use media::Media;
+use log::records::Record;
 use media::format::Superblock;
 use memory::Shares;
-use metadata::MetadataFiles;
-use metadata::paged::PagedFile;
-use placement::lives::Lives;
-use placement::{Future, Grouping, Hint, Tick};
+use placement::{Future, Grouping, Hint};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use write_back::Discards;
@@ -92,7 +102,6 @@ struct Events {
     syncs: u64,
     /// Blocks whose changes a sync wrote as log records.
     blocks_logged: u64,
-    damaged_blocks: u64,
 }
 
 /// Limits that hold while the volume is mounted.
@@ -128,7 +137,6 @@ enum Relief {
 struct Counts {
     received: Tally,
     sent: Tally,
-    read_blocks: u64,
     events: Events,
 }
 
@@ -136,25 +144,14 @@ struct Counts {
 pub struct Sfs {
     settings: SfsSettings,
     limits: Limits,
-    media: Arc<Media>,
     superblock: Superblock,
     log: Log,
-    metadata: MetadataFiles,
-    /// Inodes in memory.
-    inodes: Inodes,
-    /// Dirty blocks of files.
-    dirty_blocks: DirtyBlocks,
+    /// The files as they are in memory.
+    files: Files,
     /// Files renamed over others since the last log records. They are written with those records, so that a crash does
     /// not leave an empty file.
     renamed: BTreeSet<u64>,
-    /// Referenced inodes without a name.
-    orphans: BTreeSet<u64>,
     grouping: Box<dyn Grouping>,
-    /// How long the blocks of each group live.
-    lives: Lives,
-    /// Wall-clock time at [`Time::ZERO`].
-    origin: Timestamp,
-    tick: Tick,
     next_flush: Time,
     next_checkpoint: Time,
     discards: Discards,
@@ -162,8 +159,6 @@ pub struct Sfs {
     relief: Relief,
     /// True if a call failed for lack of space that a checkpoint would free.
     wants_checkpoint: bool,
-    /// True if anything changed since the last checkpoint.
-    is_changed: bool,
     faults: Faults,
     /// Damage of the log found by the mount.
     damage: Vec<Finding>,
@@ -173,17 +168,17 @@ pub struct Sfs {
 impl Sfs {
     /// Bytes per block in a buffer: those of a block, or of a stamp.
     pub fn block_width(&self) -> usize {
-        self.media.block_width()
+        self.files.media.block_width()
     }
 
     /// True if the device below has a timing model.
     pub fn is_timed(&self) -> bool {
-        self.media.is_timed()
+        self.files.media.is_timed()
     }
 
     /// Tells the grouping when the blocks of a file will die.
     pub fn foresee(&mut self, inode: InodeNumber, deaths: Vec<Vec<u32>>) {
-        let future = Future { origin: self.tick, deaths: Arc::new(deaths) };
+        let future = Future { origin: self.files.clock.tick, deaths: Arc::new(deaths) };
         self.grouping.foresee(inode.0, future);
     }
 
@@ -202,13 +197,13 @@ impl Sfs {
 
     /// True if anything changed since the last checkpoint.
     pub fn is_changed(&self) -> bool {
-        self.is_changed
+        self.files.is_changed
     }
 
     /// The medium of the volume.
     #[cfg(test)]
     fn into_medium(self) -> crate::device::Medium {
-        let media = Arc::clone(&self.media);
+        let media = Arc::clone(&self.files.media);
         drop(self);
         Arc::into_inner(media).expect("all other references to the media are dropped").into_medium()
     }
@@ -224,30 +219,14 @@ impl Sfs {
         &self.damage
     }
 
-    /// Blocks of all segments.
-    fn log_blocks(&self) -> u64 {
-        self.media.log_blocks()
-    }
-
-    /// The wall-clock time.
-    fn wall(&self, task: &Task<'_>) -> Timestamp {
-        self.origin.after(task.now())
-    }
-
     /// True if the clock of hotness counts written blocks.
     pub fn counts_writes(&self) -> bool {
-        self.settings.counts_writes || !self.media.is_timed() && self.origin.0 == 0
+        self.files.clock.counts_writes
     }
 
-    /// Advances the clock of hotness by one written block.
-    fn tick(&mut self, task: &Task<'_>) -> Tick {
-        let passed = match self.counts_writes() {
-            true => 0,
-            // Counted from mkfs, so that it continues over mounts.
-            false => (self.wall(task).0.saturating_sub(self.superblock.created.get())).max(0) as u64 / 1000,
-        };
-        self.tick = Tick((self.tick.0 + 1).max(passed));
-        self.tick
+    /// Adds a log record.
+    fn log_record(&mut self, record: &Record) {
+        self.files.records.add(record, self.superblock.next_partial.get());
     }
 
     fn check_writable(&self) -> Result<(), SfsError> {
@@ -268,7 +247,7 @@ impl Sfs {
     /// Fails with the lost changes if a write or flush failed since the mount.
     pub fn unmount(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
         let stored = if self.faults.read_only.is_none() { self.take_last_checkpoint(task) } else { Ok(()) };
-        let closed = self.media.close(task);
+        let closed = self.files.media.close(task);
         if let Some(lost) = &self.faults.lost {
             return Err(SfsError::Lost(Box::new(lost.clone())));
         }
@@ -277,12 +256,38 @@ impl Sfs {
     }
 
     fn take_last_checkpoint(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
-        for inode in std::mem::take(&mut self.orphans) {
-            self.free_inode(task, inode)?;
+        for inode in std::mem::take(&mut self.files.orphans) {
+            self.files.free_inode(task, inode)?;
         }
         let mut write_back = self.write_back(task);
         write_back.keep_room()?;
         write_back.checkpoint(true)
+    }
+
+    /// Counts what lives in the segments. Those that are free, open, empty or of metadata are left out.
+    pub fn census(&self) -> Census {
+        Census {
+            tick: self.files.clock.tick,
+            segments: self
+                .files
+                .segments
+                .views()
+                .filter(|view| !self.files.segments.get(view.number).is_metadata)
+                .collect(),
+            centres: self.grouping.centres().to_vec(),
+        }
+    }
+
+    /// The state of each segment.
+    fn unit_map(&self) -> UnitMap {
+        let segments = || (0..self.files.segments.count()).map(|number| self.files.segments.get(number));
+        UnitMap {
+            unit: "segment",
+            size: self.limits.segment_capacity.into(),
+            live: segments().map(|segment| segment.live).collect(),
+            states: segments().map(|segment| segment.state.name()).collect(),
+            ..UnitMap::default()
+        }
     }
 
     /// Counters of the volume and of the stations below since the mount.
@@ -294,17 +299,17 @@ impl Sfs {
             ("checkpoints", self.counts.events.checkpoints),
             ("syncs", self.counts.events.syncs),
             ("blocks logged", self.counts.events.blocks_logged),
-            ("damaged blocks", self.counts.events.damaged_blocks),
+            ("damaged blocks", self.files.reads.damaged),
         ];
         Account {
             station: KIND.name,
             received: self.counts.received.clone(),
             sent: self.counts.sent.clone(),
-            read_blocks: self.counts.read_blocks,
+            read_blocks: self.files.reads.blocks,
             events,
-            chosen: Some((&KIND, self.settings.chosen(&self.limits, self.media.segment_blocks()))),
+            chosen: Some((&KIND, self.settings.chosen(&self.limits, self.files.media.segment_blocks()))),
             map: Some(self.unit_map()),
-            below: vec![self.media.account()],
+            below: vec![self.files.media.account()],
             ..Account::default()
         }
     }

@@ -9,7 +9,7 @@ use super::settings::SfsSettings;
 use super::write_back::WriteBack;
 use super::{Limits, Relief, Sfs, SfsError};
 use crate::fs::sfs::files::attributes::Space;
-use crate::fs::sfs::media::format::{BLOCK, blocks_that_fit};
+use crate::fs::sfs::media::format::{BLOCK, DAT_ENTRIES, blocks_that_fit};
 use crate::task::Task;
 
 /// At least one segment in this many is dead, even on a full volume.
@@ -84,6 +84,12 @@ impl Limits {
 }
 
 impl Limits {
+    /// Virtual blocks that there can be in a log of so many blocks: as many as these; as many again that were freed; and what
+    /// can be given out between two checkpoints, when no number is given out twice.
+    pub fn most_taken(&self, log_blocks: u64) -> u64 {
+        2 * log_blocks + (self.metadata as u64 + 1) * DAT_ENTRIES
+    }
+
     /// Segments that one checkpoint may take.
     pub fn of_checkpoint(&self) -> u32 {
         self.floor / 2
@@ -105,21 +111,21 @@ impl Limits {
 }
 
 impl Sfs {
-    /// Blocks used by files and their metadata.
-    pub(super) fn used_blocks(&self) -> u64 {
-        // Pages of metadata files are counted with the files they describe.
-        self.metadata.dat.used() + self.metadata.dat.occupied() + self.metadata.inode_file.occupied()
-    }
-
-    /// Blocks that the next checkpoint frees, as nothing in them is in use.
-    fn reclaimable(&self) -> u64 {
-        self.metadata.dat.emptied() + self.metadata.inode_file.emptied()
+    /// Bytes of metadata that the next checkpoint writes or loads.
+    pub(super) fn changed_bytes(&mut self) -> u64 {
+        let blocks = self.files.metadata.blocks.dirty()
+            + self.files.metadata.dat.file().dirty_pages()
+            + self.files.metadata.inode_file.file().dirty_pages()
+            + self.files.inodes.changed_pages();
+        blocks as u64 * BLOCK as u64
+            + self.files.inodes.changed() as u64 * INODE_BYTES
+            + self.files.records.len() as u64
     }
 
     /// True if `blocks` new blocks and their metadata fit after `more` blocks are freed.
     fn fits(&self, blocks: u64, more: u64) -> bool {
         // A map block for each 512 blocks, a page of the DAT for each 128, and the path down to them.
-        self.used_blocks() + blocks + blocks / 100 + PATH <= self.limits.usable + more
+        self.files.metadata.used_blocks() + blocks + blocks / 100 + PATH <= self.limits.usable + more
     }
 
     /// True if `blocks` new blocks fit now.
@@ -132,8 +138,8 @@ impl Sfs {
         if self.fits(blocks, 0) {
             return Ok(());
         }
-        if !self.fits(blocks, self.reclaimable()) {
-            let free = self.limits.usable.saturating_sub(self.used_blocks());
+        if !self.fits(blocks, self.files.metadata.reclaimable()) {
+            let free = self.limits.usable.saturating_sub(self.files.metadata.used_blocks());
             return Err(SfsError::NoSpace { free, blocks: self.limits.usable });
         }
         if self.relief == Relief::ByCaller {
@@ -146,7 +152,8 @@ impl Sfs {
 
     /// Total and free space.
     pub fn space(&self) -> Space {
-        let free = (self.limits.usable + self.reclaimable()).saturating_sub(self.used_blocks());
+        let free =
+            (self.limits.usable + self.files.metadata.reclaimable()).saturating_sub(self.files.metadata.used_blocks());
         // The metadata that `check_space` requires for new blocks, and the blocks of a new file, are not reported as
         // available.
         let promised = free.saturating_sub(2 * PATH);
@@ -155,18 +162,9 @@ impl Sfs {
             blocks: self.limits.usable,
             free_blocks: free,
             available_blocks: promised * 100 / 101,
-            inodes: self.metadata.inode_file.used() + free_inodes,
+            inodes: self.files.metadata.inode_file.used() + free_inodes,
             free_inodes,
         }
-    }
-
-    /// Bytes of metadata that the next checkpoint writes or loads.
-    pub(super) fn changed_bytes(&mut self) -> u64 {
-        let blocks = self.metadata.blocks.dirty()
-            + self.metadata.dat.file().dirty_pages()
-            + self.metadata.inode_file.file().dirty_pages()
-            + self.inodes.changed_pages();
-        blocks as u64 * BLOCK as u64 + self.inodes.changed() as u64 * INODE_BYTES + self.log.records.len() as u64
     }
 
     /// Writes out dirty blocks after a change, or takes a checkpoint, if they exceed the limits.

@@ -56,8 +56,8 @@ impl SfsVolume {
     /// Shares a mounted volume. Its first call begins at `now` or later.
     pub fn new(mut sfs: Sfs, now: Time) -> SfsVolume {
         sfs.relief = Relief::ByCaller;
-        let (number, is_timed, origin) = (sfs.number(), sfs.is_timed(), sfs.origin);
-        let media = Arc::clone(&sfs.media);
+        let (number, is_timed, origin) = (sfs.number(), sfs.is_timed(), sfs.files.clock.origin);
+        let media = Arc::clone(&sfs.files.media);
         media.queue_changes(true);
         let is_in_memory = media.holds_stamps();
         let mounted = Gate::new("volume", Some(sfs));
@@ -81,7 +81,7 @@ impl SfsVolume {
     pub fn into_inner(self) -> Sfs {
         let mut sfs = self.mounted.into_inner().expect("the volume is mounted");
         sfs.relief = Relief::AtOnce;
-        sfs.media.queue_changes(false);
+        sfs.files.media.queue_changes(false);
         sfs
     }
 
@@ -114,9 +114,9 @@ impl SfsVolume {
             let steps = std::mem::replace(&mut steps, steps::NONE);
             let (answer, missed) = self.call_in_gate(call, steps, |sfs| {
                 // A small cache may not hold all fetched blocks: the last turn reads the device inside the gate.
-                sfs.media.begin_turn(std::mem::take(&mut fetched), fetches < MOST_FETCHES);
+                sfs.files.media.begin_turn(std::mem::take(&mut fetched), fetches < MOST_FETCHES);
                 let answer = act(sfs);
-                Ok((answer, sfs.media.end_turn().0))
+                Ok((answer, sfs.files.media.end_turn().0))
             })?;
             if missed.is_empty() {
                 return answer;
@@ -136,9 +136,9 @@ impl SfsVolume {
         let mut fetched = Vec::new();
         for _ in 0..if self.is_in_memory { 0 } else { MOST_FETCHES } {
             let (missed, offered) = self.call_in_gate(call, steps::NONE, |sfs| {
-                sfs.media.begin_turn(std::mem::take(&mut fetched), true);
+                sfs.files.media.begin_turn(std::mem::take(&mut fetched), true);
                 let _ = touch(sfs);
-                Ok(sfs.media.end_turn())
+                Ok(sfs.files.media.end_turn())
             })?;
             if missed.is_empty() {
                 return Ok(offered);
@@ -167,7 +167,7 @@ impl SfsVolume {
         while let Some(from) = next {
             self.prefetch(call, |sfs| {
                 next = None;
-                next = sfs.touch_blocks(call.task, inode.0, from..blocks.end)?;
+                next = sfs.files.touch_blocks(call.task, inode.0, from..blocks.end)?;
                 Ok(())
             })?;
         }
@@ -214,9 +214,9 @@ impl SfsVolume {
             let mut is_memory_short = false;
             let mut wants_checkpoint = false;
             let answer = self.call_in_gate(call, std::mem::replace(&mut steps, steps::NONE), |sfs| {
-                sfs.media.begin_turn(std::mem::take(&mut fetched), false);
+                sfs.files.media.begin_turn(std::mem::take(&mut fetched), false);
                 let answer = act(sfs);
-                sfs.media.end_turn();
+                sfs.files.media.end_turn();
                 wants_checkpoint = std::mem::take(&mut sfs.wants_checkpoint);
                 is_memory_short = answer.is_ok() && sfs.is_memory_short();
                 answer
@@ -252,10 +252,10 @@ impl SfsVolume {
     ) -> Result<Option<ReadBytes>, VolumeError> {
         let (mut whole, media) = (Vec::new(), self.media()?);
         let (covered, planned, times) = self.call_read(call, &steps::read(offset, bytes.len()), |sfs| {
-            let covered = sfs.covered(call.task, inode, offset, bytes.len())?;
+            let covered = sfs.files.covered(call.task, inode, offset, bytes.len())?;
             let times = sfs.attributes(call.task, inode)?.times;
             let buffer = buffer_of(&covered, &media, bytes, &mut whole);
-            let planned = sfs.plan_read(call.task, inode.0, covered.blocks.start, buffer)?;
+            let planned = sfs.files.plan_read(call.task, inode.0, covered.blocks.start, buffer)?;
             Ok((covered, planned, times))
         })?;
         let buffer = buffer_of(&covered, &media, bytes, &mut whole);
@@ -263,8 +263,8 @@ impl SfsVolume {
         if !wrong.is_empty() {
             self.call_in_gate(call, steps::NONE, |sfs| {
                 for wrong in &wrong {
-                    if sfs.is_unmoved(call.task, inode.0, wrong)? {
-                        return Err(sfs.damaged_block(inode.0, wrong));
+                    if sfs.files.is_unmoved(call.task, inode.0, wrong)? {
+                        return Err(sfs.files.damaged_block(inode.0, wrong));
                     }
                 }
                 Ok(())
@@ -502,7 +502,7 @@ impl Volume for SfsVolume {
             let attributes = page.attributes(call.task, sfs, next == from)?;
             let mut attributes = attributes.into_iter();
             // Entries already returned are not returned again.
-            sfs.media.allow_reads();
+            sfs.files.media.allow_reads();
             page.hand_out(&mut |entry| {
                 // The next listing begins with the first entry that failed, and returns its error.
                 let Some(attributes) = attributes.next() else { return Ok(false) };
@@ -541,7 +541,7 @@ impl Volume for SfsVolume {
         bytes: &[u8],
         mut rule: Option<ChangeRule>,
     ) -> Result<(), VolumeError> {
-        let fetched = self.prefetch(call, |sfs| sfs.touch_bytes(call.task, inode, offset, bytes.len() as u64))?;
+        let fetched = self.prefetch(call, |sfs| sfs.files.touch_bytes(call.task, inode, offset, bytes.len() as u64))?;
         self.call_change_with(call, &steps::write(offset, bytes.len()), fetched, |sfs| {
             apply_change_rule(call.task, sfs, inode, &mut rule)?;
             sfs.write(call.task, inode, offset, bytes)
@@ -617,7 +617,7 @@ impl Volume for SfsVolume {
         match inode {
             InodeNumber::ROOT => Ok(()),
             inode => {
-                let is_released = self.call_in_gate(call, steps::LOOK, |sfs| match sfs.is_orphan(inode) {
+                let is_released = self.call_in_gate(call, steps::LOOK, |sfs| match sfs.files.is_orphan(inode) {
                     true => Ok(false),
                     false => sfs.release(call.task, inode, times).map(|()| true),
                 })?;
@@ -708,7 +708,7 @@ impl Page {
             match attributes {
                 Ok(attributes) => found.push(attributes),
                 // The block is fetched, and the call starts again.
-                Err(error) if sfs.media.has_missed() => return Err(error),
+                Err(error) if sfs.files.media.has_missed() => return Err(error),
                 Err(error) if is_first && found.is_empty() => return Err(error),
                 Err(_) => break,
             }

@@ -9,10 +9,11 @@
 //!
 //! The length distinguishes the two. All of them are metadata blocks without an index in the file.
 
+use crate::fs::sfs::SfsError;
+use crate::fs::sfs::files::Files;
 use crate::fs::sfs::files::map::{number_at, set_number};
 use crate::fs::sfs::media::format::{BLOCK, BlockBytes, Kind};
 use crate::fs::sfs::metadata::blocks::NO_PLACE;
-use crate::fs::sfs::{Sfs, SfsError};
 use crate::task::Task;
 
 /// Maximum number of blocks in a list.
@@ -34,7 +35,7 @@ fn count(length: usize) -> usize {
     if length <= BLOCK { 0 } else { length.div_ceil(BLOCK) }
 }
 
-impl Sfs {
+impl Files {
     /// The encoded attributes of a file; empty if it has none.
     pub(in crate::fs::sfs) fn attribute_bytes(&mut self, task: &Task<'_>, inode: u64) -> Result<Vec<u8>, SfsError> {
         let first = self.inode(task, inode)?.attributes;
@@ -148,7 +149,7 @@ impl Sfs {
         let address = entry.address.get();
         if address != 0 {
             let segment = (address / u64::from(self.media.segment_blocks())) as u32;
-            self.log.segments.lose(segment, Kind::Metadata, 0, 0);
+            self.segments.lose(segment, Kind::Metadata, 0, 0);
         }
         self.metadata.blocks.remove(number);
         self.metadata.dat.free(task, number)?;

@@ -9,7 +9,7 @@ use crate::task::Task;
 impl Sfs {
     /// The attributes of a file.
     pub fn attributes(&mut self, task: &Task<'_>, inode: InodeNumber) -> Result<Attributes, SfsError> {
-        Ok(self.inode(task, inode.0)?.attributes())
+        Ok(self.files.inode(task, inode.0)?.attributes())
     }
 
     /// Changes attributes of a file, including its size. The caller checks permissions, and passes permissions without
@@ -22,8 +22,8 @@ impl Sfs {
         if let Some(size) = change.size {
             self.resize(task, inode.0, size)?;
         }
-        let now = self.wall(task);
-        let file = self.inode_mut(task, inode.0)?;
+        let now = self.files.clock.wall(task);
+        let file = self.files.inode_mut(task, inode.0)?;
         if let Some(permissions) = change.permissions {
             file.permissions = permissions & 0o7777;
         }
@@ -35,7 +35,7 @@ impl Sfs {
         file.is_unlogged = true;
         let attributes = file.attributes();
         if change.permissions.is_some() || change.user.is_some() || change.group.is_some() {
-            self.log.records.touch(inode.0);
+            self.files.records.touch(inode.0);
         }
         self.relieve(task)?;
         Ok(attributes)

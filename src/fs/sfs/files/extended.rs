@@ -6,6 +6,7 @@
 //!
 //! Attributes of more than one block have a u32 length of the value.
 
+use crate::fs::sfs::files::Files;
 use crate::fs::sfs::files::attributes::{InodeNumber, NewFile};
 use crate::fs::sfs::log::records::Record;
 use crate::fs::sfs::media::format::BLOCK;
@@ -59,7 +60,7 @@ pub(in crate::fs::sfs) fn blocks_of_attributes(bytes: &[u8]) -> u64 {
     bytes.len().div_ceil(BLOCK) as u64 + 1
 }
 
-impl Sfs {
+impl Files {
     fn all_attributes(&mut self, task: &Task<'_>, inode: u64) -> Result<Attributes, SfsError> {
         let bytes = self.attribute_bytes(task, inode)?;
         if bytes.is_empty() {
@@ -70,7 +71,9 @@ impl Sfs {
             why: "their lengths are inconsistent".to_string(),
         })
     }
+}
 
+impl Sfs {
     /// The value of an extended attribute.
     pub fn extended_attribute(
         &mut self,
@@ -78,12 +81,12 @@ impl Sfs {
         inode: InodeNumber,
         name: &[u8],
     ) -> Result<Vec<u8>, SfsError> {
-        self.all_attributes(task, inode.0)?.remove(name).ok_or(SfsError::NoAttribute)
+        self.files.all_attributes(task, inode.0)?.remove(name).ok_or(SfsError::NoAttribute)
     }
 
     /// The names of all extended attributes.
     pub fn extended_attributes(&mut self, task: &Task<'_>, inode: InodeNumber) -> Result<Vec<Vec<u8>>, SfsError> {
-        Ok(self.all_attributes(task, inode.0)?.into_keys().collect())
+        Ok(self.files.all_attributes(task, inode.0)?.into_keys().collect())
     }
 
     /// Sets an extended attribute. `exists`: true if it must exist (`XATTR_REPLACE`), false if it must not
@@ -102,7 +105,7 @@ impl Sfs {
         exists: Option<bool>,
     ) -> Result<(), SfsError> {
         self.check_writable()?;
-        let mut attributes = self.all_attributes(task, inode.0)?;
+        let mut attributes = self.files.all_attributes(task, inode.0)?;
         match (exists, attributes.contains_key(name)) {
             (Some(true), false) => return Err(SfsError::NoAttribute),
             (Some(false), true) => return Err(SfsError::Exists),
@@ -120,7 +123,7 @@ impl Sfs {
         name: &[u8],
     ) -> Result<(), SfsError> {
         self.check_writable()?;
-        let mut attributes = self.all_attributes(task, inode.0)?;
+        let mut attributes = self.files.all_attributes(task, inode.0)?;
         attributes.remove(name).ok_or(SfsError::NoAttribute)?;
         self.change_attributes(task, inode.0, &attributes, None)
     }
@@ -136,7 +139,7 @@ impl Sfs {
         permissions: u16,
     ) -> Result<(), SfsError> {
         self.check_writable()?;
-        let mut attributes = self.all_attributes(task, inode.0)?;
+        let mut attributes = self.files.all_attributes(task, inode.0)?;
         match list {
             Some(list) => attributes.insert(name.to_vec(), list.to_vec()),
             None => attributes.remove(name),
@@ -153,7 +156,7 @@ impl Sfs {
         value: Option<&[u8]>,
         permissions: Option<u16>,
     ) -> Result<(), SfsError> {
-        let mut attributes = self.all_attributes(task, inode)?;
+        let mut attributes = self.files.all_attributes(task, inode)?;
         match value {
             Some(value) => drop(attributes.insert(name.to_vec(), value.to_vec())),
             None if attributes.remove(name).is_none() => return Ok(()),
@@ -169,19 +172,19 @@ impl Sfs {
         attributes: &Attributes,
         permissions: Option<u16>,
     ) -> Result<(), SfsError> {
-        if !attributes.is_empty() || self.inode(task, inode)?.attributes != 0 {
+        if !attributes.is_empty() || self.files.inode(task, inode)?.attributes != 0 {
             self.check_attributes(attributes)?;
             let bytes = encode(attributes);
             self.check_space(task, blocks_of_attributes(&bytes))?;
             self.store_attributes(task, inode, &bytes)?;
         }
-        let now = self.wall(task);
-        let file = self.inode_mut(task, inode)?;
+        let now = self.files.clock.wall(task);
+        let file = self.files.inode_mut(task, inode)?;
         file.permissions = permissions.map_or(file.permissions, |permissions| permissions & 0o7777);
         file.times.changed(now);
         file.is_unlogged = true;
-        self.log.records.touch(inode);
-        self.log.records.end();
+        self.files.records.touch(inode);
+        self.files.records.end();
         self.relieve(task)
     }
 
@@ -202,7 +205,7 @@ impl Sfs {
         inode: u64,
         bytes: &[u8],
     ) -> Result<(), SfsError> {
-        self.store_attribute_bytes(task, inode, bytes.len(), 0, bytes)?;
+        self.files.store_attribute_bytes(task, inode, bytes.len(), 0, bytes)?;
         let length = bytes.len() as u32;
         if bytes.len() <= BLOCK {
             self.log_record(&Record::Attributes { inode, length, at: 0, bytes });
@@ -211,7 +214,7 @@ impl Sfs {
         // A record must fit into a segment. The parts are still atomic: none counts before the log is sealed.
         for (at, part) in (0..).step_by(PART).zip(bytes.chunks(PART)) {
             self.log_record(&Record::Attributes { inode, length, at, bytes: part });
-            self.log.records.end();
+            self.files.records.end();
         }
         Ok(())
     }

@@ -6,11 +6,15 @@
 //! the kernel may reference millions of inodes.
 
 use crate::fs::references::ReferenceCounts;
-use crate::fs::sfs::files::attributes::InodeNumber;
+use crate::fs::sfs::files::Files;
+use crate::fs::sfs::files::attributes::{FileKind, InodeNumber};
 use crate::fs::sfs::files::directory::Index;
+use crate::fs::sfs::files::dirty_blocks::Slot;
 use crate::fs::sfs::files::inode::Inode;
 use crate::fs::sfs::media::format::INODES;
+use crate::fs::sfs::media::format::{DatEntry, NO_GROUP};
 use crate::fs::sfs::media::invariants;
+use crate::fs::sfs::placement::{BlockView, History, Tick};
 use crate::fs::sfs::{Sfs, SfsError};
 use crate::task::Task;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -221,11 +225,73 @@ impl Inodes {
     }
 }
 
-impl Sfs {
+impl Files {
+    /// The size of a regular file; fails for other kinds.
+    pub(in crate::fs::sfs) fn regular(&mut self, task: &Task<'_>, inode: u64) -> Result<u64, SfsError> {
+        let file = self.inode(task, inode)?;
+        match file.kind {
+            FileKind::Regular => Ok(file.size),
+            FileKind::Directory => Err(SfsError::IsDirectory),
+            _ => Err(SfsError::Invalid("only a regular file has data")),
+        }
+    }
+
+    /// Counts a write in the history of a block, by its entry, and of its file.
+    pub(in crate::fs::sfs) fn count_write(
+        &mut self,
+        task: &Task<'_>,
+        entry: &mut DatEntry,
+        inode: u64,
+        at: Tick,
+    ) -> Result<(), SfsError> {
+        entry.writes += 1;
+        entry.modified = at.0.into();
+        let file = self.inode_mut(task, inode)?;
+        file.history.writes += 1;
+        file.history.modified = at;
+        Ok(())
+    }
+
+    /// A dirty block for the grouping, with its entry in the DAT.
+    pub(in crate::fs::sfs) fn block_view(
+        &mut self,
+        task: &Task<'_>,
+        waits: &Slot,
+        entry: &DatEntry,
+    ) -> Result<BlockView, SfsError> {
+        let file = self.inode(task, waits.inode)?;
+        Ok(BlockView {
+            block: History { writes: entry.writes.get(), modified: Tick(entry.modified.get()) },
+            file: file.history,
+            group: (entry.group != NO_GROUP).then_some(entry.group),
+            cleaned_from: waits.is_cleaned().then_some(waits.cleaned_from),
+            inode: waits.inode,
+            place: waits.place,
+            hint: waits.hint.or(file.hint),
+            memory: entry.memory,
+        })
+    }
+
     /// An inode in use.
     pub(in crate::fs::sfs) fn inode(&mut self, task: &Task<'_>, number: u64) -> Result<&Inode, SfsError> {
         self.load_inode(task, number)?;
         Ok(self.inodes.get(number).expect("the inode was loaded"))
+    }
+
+    /// True if an inode is in use. One that cannot be read is not free: its records must not be left out in silence.
+    pub(in crate::fs::sfs) fn is_inode(&mut self, task: &Task<'_>, number: u64) -> Result<bool, SfsError> {
+        match self.inode(task, number) {
+            Ok(_) => Ok(true),
+            Err(SfsError::NotFound) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Counts a block of a file that its map cannot name, as a map block is damaged. If that one was rebuilt from block
+    /// records, the place would read as zeros; a file that has a block more than is found has its map given up.
+    pub(in crate::fs::sfs) fn miss_a_block(&mut self, task: &Task<'_>, inode: u64) -> Result<(), SfsError> {
+        self.inode_mut(task, inode)?.blocks += 1;
+        Ok(())
     }
 
     /// An inode in use, marked as dirty.
@@ -253,38 +319,28 @@ impl Sfs {
         Ok(())
     }
 
+    /// True if only references keep this inode.
+    pub(in crate::fs::sfs) fn is_orphan(&self, inode: InodeNumber) -> bool {
+        self.orphans.contains(&inode.0)
+    }
+}
+
+impl Sfs {
     /// Takes a reference to an inode, which then exists even without a name.
     pub fn retain(&mut self, task: &Task<'_>, inode: InodeNumber) -> Result<(), SfsError> {
-        self.load_inode(task, inode.0)?;
-        self.inodes.hold(inode.0);
+        self.files.load_inode(task, inode.0)?;
+        self.files.inodes.hold(inode.0);
         Ok(())
     }
 
     /// Drops `times` references to an inode. An inode without names and references is freed.
     pub fn release(&mut self, task: &Task<'_>, inode: InodeNumber, times: u64) -> Result<(), SfsError> {
-        if self.inodes.drop_references(inode.0, times)
-            && self.orphans.contains(&inode.0)
+        if self.files.inodes.drop_references(inode.0, times)
+            && self.files.orphans.contains(&inode.0)
             && self.faults.read_only.is_none()
         {
-            self.free_inode(task, inode.0)?;
+            self.files.free_inode(task, inode.0)?;
         }
-        Ok(())
-    }
-
-    /// True if only references keep this inode.
-    pub(in crate::fs::sfs) fn is_orphan(&self, inode: InodeNumber) -> bool {
-        self.orphans.contains(&inode.0)
-    }
-
-    /// Frees an inode and its blocks. If that fails, an inode without a name stays an orphan.
-    pub(in crate::fs::sfs) fn free_inode(&mut self, task: &Task<'_>, number: u64) -> Result<(), SfsError> {
-        self.unmap(task, number, 0..u64::MAX)?;
-        self.free_attributes(task, number)?;
-        self.orphans.remove(&number);
-        self.inodes.remove(number);
-        self.metadata.inode_file.free(number);
-        self.log.records.touch(number);
-        self.is_changed = true;
         Ok(())
     }
 }

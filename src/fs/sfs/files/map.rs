@@ -4,9 +4,10 @@
 //! of 512 numbers: 32 KiB, 16 MiB, 8 GiB, 4 TiB, and so on. A map block is itself a virtual block, so that cleaning it
 //! does not change its parent.
 
+use crate::fs::sfs::SfsError;
+use crate::fs::sfs::files::Files;
 use crate::fs::sfs::media::format::ROOTS;
 use crate::fs::sfs::metadata::blocks::NO_PLACE;
-use crate::fs::sfs::{Sfs, SfsError};
 use crate::task::Task;
 use std::ops::Range;
 
@@ -29,7 +30,7 @@ fn reach(levels: u8) -> u64 {
     (ROOTS as u64) << (FANOUT_BITS * u32::from(levels))
 }
 
-impl Sfs {
+impl Files {
     /// The virtual block at a block index; 0 for a hole.
     pub(in crate::fs::sfs) fn mapped(&mut self, task: &Task<'_>, inode: u64, place: u64) -> Result<u64, SfsError> {
         let file = self.inode(task, inode)?;
@@ -239,5 +240,17 @@ impl Sfs {
             }
         }
         Ok(None)
+    }
+
+    /// Frees an inode and its blocks. If that fails, an inode without a name stays an orphan.
+    pub(in crate::fs::sfs) fn free_inode(&mut self, task: &Task<'_>, number: u64) -> Result<(), SfsError> {
+        self.unmap(task, number, 0..u64::MAX)?;
+        self.free_attributes(task, number)?;
+        self.orphans.remove(&number);
+        self.inodes.remove(number);
+        self.metadata.inode_file.free(number);
+        self.records.touch(number);
+        self.is_changed = true;
+        Ok(())
     }
 }

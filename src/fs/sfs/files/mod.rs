@@ -1,5 +1,9 @@
 //! Files and names: the calls, and their structures in memory.
 //!
+//! [`Files`] are the files as they are in memory. Its methods change or read them there, and nothing else: whether the volume may
+//! be written, whether there is space, and what goes to the log is decided by the calls, which are methods of
+//! [`Sfs`](super::Sfs).
+//!
 //! | file | content |
 //! |---|---|
 //! | `attributes`, `bytes`, `reading`, `names`, `renames`, `extended` | the calls, by subject |
@@ -7,6 +11,7 @@
 //! | `directory` | a directory's blocks, and the index of its names |
 //! | `map` | the virtual blocks of a file, by block index |
 //! | `attribute_blocks` | storage of a file's extended attributes |
+//! | `virtual_blocks` | reading, making, giving up and freeing virtual blocks |
 //! | `dirty_blocks` | dirty data blocks |
 
 pub(super) mod attribute_blocks;
@@ -21,3 +26,44 @@ pub(super) mod map;
 mod names;
 pub(super) mod reading;
 mod renames;
+mod virtual_blocks;
+
+use super::clock::Clock;
+use super::log::records::Records;
+use super::log::segments::Segments;
+use super::media::Media;
+use super::metadata::MetadataFiles;
+use dirty_blocks::DirtyBlocks;
+use inodes::Inodes;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// Counters of reads.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Reads {
+    /// Blocks that were read.
+    pub blocks: u64,
+    /// Of which so many had a wrong checksum.
+    pub damaged: u64,
+}
+
+/// The files of a mounted volume as they are in memory: what was read of them, and what changed since the last checkpoint.
+pub(super) struct Files {
+    pub media: Arc<Media>,
+    /// Addresses of virtual blocks, stored inodes, and metadata blocks.
+    pub metadata: MetadataFiles,
+    /// The segments, and how many of their blocks are live.
+    pub segments: Segments,
+    /// Inodes in memory.
+    pub inodes: Inodes,
+    /// Referenced inodes without a name.
+    pub orphans: BTreeSet<u64>,
+    /// Dirty blocks of files.
+    pub dirty_blocks: DirtyBlocks,
+    /// Log records of changes that are not yet written.
+    pub records: Records,
+    pub clock: Clock,
+    /// True if anything changed since the last checkpoint.
+    pub is_changed: bool,
+    pub reads: Reads,
+}

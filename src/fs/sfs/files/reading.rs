@@ -7,6 +7,7 @@
 //! the read began proves the content of that time.
 
 use crate::crc;
+use crate::fs::sfs::files::Files;
 use crate::fs::sfs::files::attributes::InodeNumber;
 use crate::fs::sfs::media::Media;
 use crate::fs::sfs::media::format::{BLOCK, DIRTY, DatEntry};
@@ -105,33 +106,19 @@ impl Covered {
     }
 }
 
-impl Sfs {
-    /// Reads from `offset`, and returns the number of bytes: fewer than requested only at the end of the file. With
-    /// stamps the bytes are zeros. Callers update the access time with [`change`](Sfs::change).
-    pub fn read(
+impl Files {
+    /// Reads whole blocks from block `first`, of the media's block width; holes read as zeros.
+    pub(in crate::fs::sfs) fn read_blocks(
         &mut self,
         task: &Task<'_>,
-        inode: InodeNumber,
-        offset: u64,
-        bytes: &mut [u8],
-    ) -> Result<usize, SfsError> {
-        let covered = self.covered(task, inode, offset, bytes.len())?;
-        let bytes = &mut bytes[..covered.length];
-        if bytes.is_empty() {
-            return Ok(0);
-        }
-        if covered.is_whole() && !self.media.holds_stamps() {
-            self.read_blocks(task, inode.0, covered.blocks.start, bytes)?;
-        } else {
-            let count = (covered.blocks.end - covered.blocks.start) as usize;
-            let mut whole = vec![0; count * self.media.block_width()];
-            self.read_blocks(task, inode.0, covered.blocks.start, &mut whole)?;
-            match self.media.holds_stamps() {
-                true => bytes.fill(0),
-                false => covered.copy(&whole, bytes),
-            }
-        }
-        Ok(covered.length)
+        inode: u64,
+        first: u64,
+        buffer: &mut [u8],
+    ) -> Result<(), SfsError> {
+        let planned = self.plan_read(task, inode, first, buffer)?;
+        let wrong = planned.fetch(task, &self.media, buffer)?;
+        // The volume is not shared here, so no block has moved.
+        wrong.first().map_or(Ok(()), |wrong| Err(self.damaged_block(inode, wrong)))
     }
 
     /// The blocks of `length` bytes from `offset` of a regular file, up to its end.
@@ -146,14 +133,6 @@ impl Sfs {
         let length = (size.saturating_sub(offset)).min(length as u64);
         let blocks = offset / BLOCK_BYTES..offset.saturating_add(length).div_ceil(BLOCK_BYTES);
         Ok(Covered { length: length as usize, blocks, head: (offset % BLOCK_BYTES) as usize })
-    }
-
-    /// Reads whole blocks from block `first`, of [`block_width`](Sfs::block_width) bytes each; holes read as zeros.
-    pub fn read_blocks(&mut self, task: &Task<'_>, inode: u64, first: u64, buffer: &mut [u8]) -> Result<(), SfsError> {
-        let planned = self.plan_read(task, inode, first, buffer)?;
-        let wrong = planned.fetch(task, &self.media, buffer)?;
-        // The volume is not shared here, so no block has moved.
-        wrong.first().map_or(Ok(()), |wrong| Err(self.damaged_block(inode, wrong)))
     }
 
     /// Looks up whole blocks from block `first`. Copies dirty blocks, and zeroes holes.
@@ -197,7 +176,7 @@ impl Sfs {
                 }
             };
         }
-        self.counts.read_blocks += runs.iter().map(|run| run.checksums.len() as u64).sum::<u64>();
+        self.reads.blocks += runs.iter().map(|run| run.checksums.len() as u64).sum::<u64>();
         Ok(PlannedRead { runs })
     }
 
@@ -262,7 +241,7 @@ impl Sfs {
 
     /// Counts a damaged block, and returns its error.
     pub(in crate::fs::sfs) fn damaged_block(&mut self, inode: u64, wrong: &WrongBlock) -> SfsError {
-        self.counts.events.damaged_blocks += 1;
+        self.reads.damaged += 1;
         let WrongBlock { place, address, expected, found } = wrong;
         let what = format!("block {place} of the file with inode {inode}");
         let why = format!("its checksum is {found:08x}, and should be {expected:08x} (block {address} of the log)");
@@ -323,5 +302,40 @@ impl Sfs {
         }
         let why = format!("it refers to virtual block {number}, which is free");
         Err(SfsError::Damaged { what: format!("the map of inode {inode}"), why })
+    }
+}
+
+impl Sfs {
+    /// Reads from `offset`, and returns the number of bytes: fewer than requested only at the end of the file. With
+    /// stamps the bytes are zeros. Callers update the access time with [`change`](Sfs::change).
+    pub fn read(
+        &mut self,
+        task: &Task<'_>,
+        inode: InodeNumber,
+        offset: u64,
+        bytes: &mut [u8],
+    ) -> Result<usize, SfsError> {
+        let covered = self.files.covered(task, inode, offset, bytes.len())?;
+        let bytes = &mut bytes[..covered.length];
+        if bytes.is_empty() {
+            return Ok(0);
+        }
+        if covered.is_whole() && !self.files.media.holds_stamps() {
+            self.read_blocks(task, inode.0, covered.blocks.start, bytes)?;
+        } else {
+            let count = (covered.blocks.end - covered.blocks.start) as usize;
+            let mut whole = vec![0; count * self.files.media.block_width()];
+            self.read_blocks(task, inode.0, covered.blocks.start, &mut whole)?;
+            match self.files.media.holds_stamps() {
+                true => bytes.fill(0),
+                false => covered.copy(&whole, bytes),
+            }
+        }
+        Ok(covered.length)
+    }
+
+    /// Reads whole blocks from block `first`, of [`block_width`](Sfs::block_width) bytes each; holes read as zeros.
+    pub fn read_blocks(&mut self, task: &Task<'_>, inode: u64, first: u64, buffer: &mut [u8]) -> Result<(), SfsError> {
+        self.files.read_blocks(task, inode, first, buffer)
     }
 }

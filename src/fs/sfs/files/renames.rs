@@ -2,11 +2,27 @@
 
 use super::names::Named;
 use crate::fs::nodes::names::{self, Entry, MovedLinks, Rename, subdirectories};
+use crate::fs::sfs::files::Files;
 use crate::fs::sfs::files::attributes::{FileKind, IfExists, InodeNumber, NewFile};
 use crate::fs::sfs::log::records::Record;
 use crate::fs::sfs::{Sfs, SfsError};
 use crate::fs::volume::{Name, Renaming};
 use crate::task::Task;
+
+impl Files {
+    /// Updates a renamed file and its parent.
+    fn update_renamed(&mut self, task: &Task<'_>, inode: u64, directory: u64) -> Result<(), SfsError> {
+        let now = self.clock.wall(task);
+        let file = self.inode_mut(task, inode)?;
+        file.times.changed(now);
+        file.is_unlogged = true;
+        if file.kind == FileKind::Directory {
+            file.parent = directory;
+        }
+        self.records.touch(inode);
+        Ok(())
+    }
+}
 
 impl Sfs {
     /// Renames.
@@ -40,7 +56,7 @@ impl Sfs {
     fn move_name(&mut self, task: &Task<'_>, from: Name, to: Name, how: Renaming) -> Result<(), SfsError> {
         names::check_renaming(&how)?;
         self.check_writable()?;
-        match names::rename(&mut Named(self, task), from, to, &how)? {
+        match names::rename(&mut Named(&mut self.files, task), from, to, &how)? {
             Rename::Nothing => return Ok(()),
             Rename::Exchange { file, other, links } => self.exchange(task, (from, file), (to, other), links)?,
             Rename::Move { file, replaced, links } => {
@@ -51,7 +67,7 @@ impl Sfs {
                 }
             }
         }
-        self.log.records.end();
+        self.files.records.end();
         self.relieve(task)
     }
 
@@ -66,30 +82,30 @@ impl Sfs {
         let inode = file.inode.0;
         // Unreadable metadata fails the call before any change. The new name is added first, so that the file always
         // has a name.
-        self.inode(task, inode)?;
+        self.files.inode(task, inode)?;
         if let Some(other) = replaced {
-            self.inode(task, other.inode.0)?;
+            self.files.inode(task, other.inode.0)?;
         }
         match replaced {
-            Some(_) => self.replace_name(task, to, file)?,
-            None => self.add_name(task, to.0.0, to.1, inode, file.kind)?,
+            Some(_) => self.files.replace_name(task, to, file)?,
+            None => self.files.add_name(task, to.0.0, to.1, inode, file.kind)?,
         }
-        if let Err(error) = self.remove_name(task, from.0.0, from.1) {
+        if let Err(error) = self.files.remove_name(task, from.0.0, from.1) {
             match replaced {
-                Some(other) => self.replace_name(task, to, other)?,
-                None => self.remove_name(task, to.0.0, to.1).map(drop)?,
+                Some(other) => self.files.replace_name(task, to, other)?,
+                None => self.files.remove_name(task, to.0.0, to.1).map(drop)?,
             }
             return Err(error);
         }
         self.log_record(&Record::NoName { directory: from.0.0, name: from.1 });
         if let Some(other) = replaced {
-            self.change_links(task, other.inode.0, -1 - subdirectories(other.kind))?;
+            self.files.change_links(task, other.inode.0, -1 - subdirectories(other.kind))?;
             self.renamed.insert(inode);
         }
         self.log_record(&Record::Name { directory: to.0.0, inode, kind: file.kind, name: to.1 });
-        self.update_directory(task, from.0.0, links.from)?;
-        self.update_directory(task, to.0.0, links.to)?;
-        self.update_renamed(task, inode, to.0.0)?;
+        self.files.update_directory(task, from.0.0, links.from)?;
+        self.files.update_directory(task, to.0.0, links.to)?;
+        self.files.update_renamed(task, inode, to.0.0)?;
         self.hint_by_name(task, inode, to.1)
     }
 
@@ -113,24 +129,11 @@ impl Sfs {
         links: MovedLinks,
     ) -> Result<(), SfsError> {
         for ((directory, name), file) in [(one.0, other.1), (other.0, one.1)] {
-            self.replace_name(task, (directory, name), file)?;
+            self.files.replace_name(task, (directory, name), file)?;
             self.log_record(&Record::Name { directory: directory.0, inode: file.inode.0, kind: file.kind, name });
-            self.update_renamed(task, file.inode.0, directory.0)?;
+            self.files.update_renamed(task, file.inode.0, directory.0)?;
         }
-        self.update_directory(task, one.0.0.0, links.from)?;
-        self.update_directory(task, other.0.0.0, links.to)
-    }
-
-    /// Updates a renamed file and its parent.
-    fn update_renamed(&mut self, task: &Task<'_>, inode: u64, directory: u64) -> Result<(), SfsError> {
-        let now = self.wall(task);
-        let file = self.inode_mut(task, inode)?;
-        file.times.changed(now);
-        file.is_unlogged = true;
-        if file.kind == FileKind::Directory {
-            file.parent = directory;
-        }
-        self.log.records.touch(inode);
-        Ok(())
+        self.files.update_directory(task, one.0.0.0, links.from)?;
+        self.files.update_directory(task, other.0.0.0, links.to)
     }
 }

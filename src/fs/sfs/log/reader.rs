@@ -74,6 +74,11 @@ impl<'a> LogReader<'a> {
         LogReader { media, task, volume }
     }
 
+    /// The task that reads.
+    pub fn task(&self) -> &'a Task<'a> {
+        self.task
+    }
+
     /// Blocks per segment.
     pub fn segment_blocks(&self) -> u32 {
         self.media.segment_blocks()
@@ -179,13 +184,26 @@ impl<'a> LogReader<'a> {
     }
 
     /// All blocks described by the summaries of a segment: index in the segment, and record. Behind its new records, a
-    /// rewritten segment may hold records of its earlier use.
+    /// rewritten segment may hold records of its earlier use. Stamps cannot be read back: their records are `in_memory`, and the
+    /// summaries are read for the time that it takes.
     ///
     /// # Errors
     ///
     /// If the device cannot read a summary.
-    pub fn contents(&self, segment: u32) -> Result<Vec<(u32, BlockRecord)>, DeviceError> {
+    pub fn contents(
+        &self,
+        segment: u32,
+        in_memory: Option<&[(u32, BlockRecord)]>,
+    ) -> Result<Vec<(u32, BlockRecord)>, DeviceError> {
         let mut contents = Vec::new();
+        if let Some(in_memory) = in_memory {
+            let mut stamp = vec![0; self.media.block_width()];
+            for block in 0..summary_blocks(in_memory.len() as u32, 0) {
+                self.read(segment, block, &mut stamp)?;
+            }
+            contents.extend_from_slice(in_memory);
+            return Ok(contents);
+        }
         for (_, summary) in self.walk(segment, 0) {
             contents.extend(summary.valid()?.iter().flat_map(PartialSegment::blocks));
         }
@@ -348,7 +366,7 @@ mod tests {
         assert_eq!(walked(6), [(6, Some(7)), (9, Some(8)), (12, None)]);
         assert_eq!(walked(1), [(1, None)]);
         assert_eq!(walked(SEGMENT_BLOCKS), []);
-        let contents = log.reader().contents(2).unwrap();
+        let contents = log.reader().contents(2, None).unwrap();
         let blocks: Vec<(u32, u64)> = contents.iter().map(|(block, record)| (*block, record.number.get())).collect();
         assert_eq!(blocks, [(1, 500), (2, 501), (4, 600), (5, 601), (7, 700), (8, 701), (10, 800), (11, 801)]);
     }
@@ -362,7 +380,11 @@ mod tests {
         // The segment was rewritten up to block 6; its old blocks follow.
         log.write_chain(0, 20..22, 0);
         assert_eq!(log.reader().end_before(0, 30).unwrap(), 6);
-        assert_eq!(log.reader().contents(0).unwrap().len(), 10, "callers of contents check which blocks are live");
+        assert_eq!(
+            log.reader().contents(0, None).unwrap().len(),
+            10,
+            "callers of contents check which blocks are live"
+        );
     }
 
     #[test]

@@ -6,6 +6,7 @@
 
 use crate::fs::sfs::media::format::USAGE_ENTRIES;
 use crate::fs::sfs::media::format::{BlockBytes, Kind, NO_GROUP, UsageEntry, blocks_that_fit};
+use crate::fs::sfs::placement::lives::Lives;
 use crate::fs::sfs::placement::{SegmentView, Tick};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use zerocopy::{FromBytes, IntoBytes};
@@ -21,6 +22,18 @@ pub(in crate::fs::sfs) enum State {
     Open,
     /// Written.
     Written,
+}
+
+impl State {
+    /// Its name in maps of segments.
+    pub fn name(self) -> &'static str {
+        match self {
+            State::Free => "free",
+            State::Emptied => "emptied",
+            State::Open => "open",
+            State::Written => "written",
+        }
+    }
 }
 
 /// A segment and its sums.
@@ -85,6 +98,8 @@ pub(in crate::fs::sfs) struct Segments {
     live: u64,
     /// Segments whose number of live blocks comes from the usage file, and was not verified since.
     unchecked: BTreeSet<u32>,
+    /// How long the blocks of each group live.
+    pub lives: Lives,
 }
 
 impl Segments {
@@ -99,6 +114,7 @@ impl Segments {
             cleaning: 0,
             live: 0,
             unchecked: BTreeSet::new(),
+            lives: Lives::default(),
         }
     }
 
@@ -307,6 +323,16 @@ impl Segments {
         }
         if it.live == 0 && it.state == State::Written {
             self.empty(segment);
+        }
+    }
+
+    /// Counts the death of a live block of data of a segment for the lives of its group, unless the segment is open:
+    /// then its exposure is not observed, either.
+    pub fn count_death(&mut self, segment: u32, now: Tick) {
+        let it = &self.all[segment as usize];
+        if it.state == State::Written && it.live > 0 {
+            let view = self.view(segment, it);
+            self.lives.died(&view, now);
         }
     }
 

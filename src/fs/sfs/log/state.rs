@@ -1,17 +1,12 @@
-//! The log of a mounted volume: its segments, its open ends, and its durable part.
+//! The log of a mounted volume: its open ends, and its durable part.
 
 use super::Head;
 use super::packing::Packer;
-use super::records::Records;
-use super::segments::Segments;
 use super::sync_heads::SyncHeads;
 use crate::fs::sfs::media::format::{BlockRecord, MOST_HEADS};
 
 /// The log.
 pub(in crate::fs::sfs) struct Log {
-    pub segments: Segments,
-    /// Log records not yet written.
-    pub records: Records,
     /// Compresses the bytes of log records.
     pub packer: Packer,
     /// The positions in the open segments of data: one for each group, or for neighbouring groups.
@@ -47,10 +42,8 @@ pub(in crate::fs::sfs) struct Log {
 
 impl Log {
     /// The log of a volume. `next` is the sequence number of the next partial segment.
-    pub fn new(segments: u32, segment_blocks: u32, holds_stamps: bool, next: u64) -> Log {
+    pub fn new(segments: u32, holds_stamps: bool, next: u64) -> Log {
         Log {
-            segments: Segments::new(segments, segment_blocks),
-            records: Records::default(),
             packer: Packer::new(),
             heads: [None; MOST_HEADS],
             most_heads: MOST_HEADS,
@@ -82,6 +75,11 @@ impl Log {
         (self.is_rest_mixed && self.most_heads > 1).then_some((self.most_heads - 1) as u8)
     }
 
+    /// With stamps, the block records of a segment.
+    pub fn contents_of(&self, segment: u32) -> Option<&[(u32, BlockRecord)]> {
+        self.contents.get(segment as usize).map(Vec::as_slice)
+    }
+
     /// The open segments of data: the number of each head, and its position.
     pub fn open_heads(&self) -> impl Iterator<Item = (u8, Head)> + '_ {
         (0..).zip(&self.heads).filter_map(|(number, head)| head.map(|head| (number, head)))
@@ -109,7 +107,7 @@ mod tests {
 
     #[test]
     fn a_flush_begins_only_after_a_write() {
-        let mut log = Log::new(24, 16, false, 7);
+        let mut log = Log::new(24, false, 7);
         assert!(!log.begin_flush() && !log.is_flushing);
         (log.is_unflushed, log.unflushed_blocks) = (true, 3);
         assert!(log.begin_flush() && log.is_flushing);
@@ -121,7 +119,7 @@ mod tests {
 
     #[test]
     fn neighbouring_groups_share_a_head_if_there_are_fewer_heads() {
-        let mut log = Log::new(24, 16, false, 1);
+        let mut log = Log::new(24, false, 1);
         let heads = |log: &Log, groups: usize| (0..groups).map(|group| log.head_of(group, groups)).collect::<Vec<_>>();
         assert_eq!(heads(&log, 6), [0, 1, 2, 3, 4, 5]);
         log.most_heads = 4;
@@ -133,7 +131,7 @@ mod tests {
 
     #[test]
     fn a_mixed_rest_has_the_last_head_which_no_group_has() {
-        let mut log = Log { is_rest_mixed: true, ..Log::new(24, 16, false, 1) };
+        let mut log = Log { is_rest_mixed: true, ..Log::new(24, false, 1) };
         for most in 1..=MOST_HEADS {
             log.most_heads = most;
             let of_groups: Vec<u8> = (0..MOST_HEADS).map(|group| log.head_of(group, MOST_HEADS)).collect();
@@ -148,7 +146,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "flushes do not overlap")]
     fn overlapping_flushes_are_a_bug() {
-        let mut log = Log::new(24, 16, false, 1);
+        let mut log = Log::new(24, false, 1);
         log.is_unflushed = true;
         log.begin_flush();
         log.begin_flush();

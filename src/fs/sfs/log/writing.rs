@@ -5,10 +5,9 @@ use crate::crc;
 use crate::fs::sfs::log::records::{self, Record, RecordsToWrite};
 use crate::fs::sfs::media::BlockRun;
 use crate::fs::sfs::media::format::{
-    BLOCK, BlockRecord, COPIED, COPIED_AND_COUNTED, DatEntry, Kind, NO_GROUP, SUMMARY_MAGIC, SummaryHeader,
-    blocks_that_fit, crc_without, summary_blocks,
+    BLOCK, BlockRecord, COPIED, COPIED_AND_COUNTED, Kind, NO_GROUP, SUMMARY_MAGIC, SummaryHeader, blocks_that_fit,
+    crc_without, summary_blocks,
 };
-use crate::fs::sfs::placement::Tick;
 use crate::fs::sfs::settings::CountedWrites;
 use crate::fs::sfs::{Sfs, SfsError};
 use crate::label::{Cause, Content, Label};
@@ -55,7 +54,7 @@ impl Destination {
 impl Sfs {
     /// A reader of the volume's log.
     pub(in crate::fs::sfs) fn log_reader<'a>(&'a self, task: &'a Task<'a>) -> LogReader<'a> {
-        LogReader::new(task, &self.media, self.superblock.identity)
+        LogReader::new(task, &self.files.media, self.superblock.identity)
     }
 
     /// Writes blocks in as few partial segments as possible. After a crash they count once a later one seals the log.
@@ -80,7 +79,7 @@ impl Sfs {
         let mut left = items;
         while !left.is_empty() || !told.is_empty() {
             let (to, head) = self.head(task, to, left.len() as u32)?;
-            let room = self.media.segment_blocks() - head.block;
+            let room = self.files.media.segment_blocks() - head.block;
             // Records come first, and may take half of the space.
             let log = told.next((room as usize * BLOCK / 2).saturating_sub(size_of::<SummaryHeader>()));
             let fits = blocks_that_fit(room, log.len()).unwrap_or(0);
@@ -108,24 +107,25 @@ impl Sfs {
     /// head without room goes on in the segment of another one, so that open segments take no more of them.
     fn head(&mut self, task: &Task<'_>, to: Destination, blocks: u32) -> Result<(Destination, Head), SfsError> {
         if let Some(head) = self.open_head(to) {
-            let room = self.media.segment_blocks() - head.block;
+            let room = self.files.media.segment_blocks() - head.block;
             if room > 1 || blocks == 0 {
                 return Ok((to, head));
             }
             self.close_head(task, to)?;
         }
-        if to != Destination::Metadata && self.log.segments.free() < self.limits.of_checkpoint() {
-            let with_room = self.log.open_heads().filter(|(_, head)| self.media.segment_blocks() - head.block > 1);
+        if to != Destination::Metadata && self.files.segments.free() < self.limits.of_checkpoint() {
+            let with_room =
+                self.log.open_heads().filter(|(_, head)| self.files.media.segment_blocks() - head.block > 1);
             if let Some((number, head)) = with_room.min_by_key(|(_, head)| head.block) {
                 return Ok((Destination::Head(number), head));
             }
         }
         let group = to.number();
-        let Some(segment) = self.log.segments.take(self.tick, group, to == Destination::Metadata) else {
+        let Some(segment) = self.files.segments.take(self.files.clock.tick, group, to == Destination::Metadata) else {
             return Err(SfsError::NoSpace { free: 0, blocks: self.limits.usable });
         };
         self.discards.forget(segment);
-        self.media.begin(task, segment)?;
+        self.files.media.begin(task, segment)?;
         if let Some(contents) = self.log.contents.get_mut(segment as usize) {
             contents.clear();
         }
@@ -151,7 +151,7 @@ impl Sfs {
 
     /// Advances the end of the log in an open segment.
     fn advance(&mut self, task: &Task<'_>, to: Destination, head: Head) -> Result<(), SfsError> {
-        let is_full = self.media.segment_blocks() - head.block < 2;
+        let is_full = self.files.media.segment_blocks() - head.block < 2;
         *self.head_mut(to) = (!is_full).then_some(head);
         if is_full { self.end_segment(task, head.segment) } else { Ok(()) }
     }
@@ -163,8 +163,8 @@ impl Sfs {
     }
 
     fn end_segment(&mut self, task: &Task<'_>, segment: u32) -> Result<(), SfsError> {
-        self.media.end(task, segment)?;
-        self.log.segments.close(segment);
+        self.files.media.end(task, segment)?;
+        self.files.segments.close(segment);
         self.log.segments_since_checkpoint += 1;
         self.counts.events.segments_written += 1;
         Ok(())
@@ -172,7 +172,7 @@ impl Sfs {
 
     /// Blocks that fit into one more partial segment of the open segment of a destination.
     pub(in crate::fs::sfs) fn room_at(&self, to: Destination) -> u32 {
-        let room = self.open_head(to).map_or(0, |head| self.media.segment_blocks() - head.block);
+        let room = self.open_head(to).map_or(0, |head| self.files.media.segment_blocks() - head.block);
         blocks_that_fit(room, 0).unwrap_or(0)
     }
 
@@ -186,7 +186,7 @@ impl Sfs {
         log: &[u8],
         seals: bool,
     ) -> Result<u32, SfsError> {
-        let segment_blocks = u64::from(self.media.segment_blocks());
+        let segment_blocks = u64::from(self.files.media.segment_blocks());
         let summary = summary_blocks(items.len() as u32, log.len());
         let first = u64::from(head.segment) * segment_blocks + u64::from(head.block);
         assert!(
@@ -196,7 +196,7 @@ impl Sfs {
             head.segment,
             head.block
         );
-        let width = self.media.block_width();
+        let width = self.files.media.block_width();
         let mut records = Vec::with_capacity(items.len());
         let mut labels = Vec::with_capacity(items.len());
         for (item, address) in items.iter().zip(first + u64::from(summary)..) {
@@ -212,23 +212,23 @@ impl Sfs {
         if matches!(items.first(), Some(Item::Paged(Kind::UsageFile, _))) {
             self.fill_usage(task)?;
         }
-        let mut buffer = self.media.buffer();
+        let mut buffer = self.files.media.buffer();
         buffer.resize(summary as usize * width, 0);
         for (item, record) in items.iter().zip(&mut records) {
             match item {
                 Item::Data(slot) => {
-                    buffer.extend_from_slice(self.dirty_blocks.bytes(*slot));
-                    self.dirty_blocks.remove(*slot);
+                    buffer.extend_from_slice(self.files.dirty_blocks.bytes(*slot));
+                    self.files.dirty_blocks.remove(*slot);
                 }
                 Item::Metadata(number) => {
-                    let bytes = &self.metadata.blocks.get(*number).expect("the block has an address").bytes;
+                    let bytes = &self.files.metadata.blocks.get(*number).expect("the block has an address").bytes;
                     buffer.extend_from_slice(&bytes[..width]);
-                    self.metadata.blocks.written(*number);
+                    self.files.metadata.blocks.written(*number);
                 }
                 Item::Paged(kind, number) => {
-                    let bytes = self.paged(*kind).bytes(*number);
+                    let bytes = self.files.metadata.paged(*kind).bytes(*number);
                     let crc = crc::crc32c(&bytes[..]);
-                    self.paged(*kind).set_checksum(*number, crc);
+                    self.files.metadata.paged(*kind).set_checksum(*number, crc);
                     record.crc = crc.into();
                     buffer.extend_from_slice(&bytes[..width]);
                 }
@@ -251,12 +251,12 @@ impl Sfs {
             summary_blocks: summary.into(),
             blocks: (items.len() as u32).into(),
             log_bytes: (log.len() as u32).into(),
-            tick: self.tick.0.into(),
+            tick: self.files.clock.tick.0.into(),
             identity: self.superblock.identity,
             group: to.number(),
             seals: seals.into(),
             flushed_back: u16::try_from(flushed_back).unwrap_or(0).into(),
-            next_segment: self.log.segments.next().map_or(0, |next| next + 1).into(),
+            next_segment: self.files.segments.next().map_or(0, |next| next + 1).into(),
             ..SummaryHeader::new_zeroed()
         };
         if width == BLOCK {
@@ -289,11 +289,11 @@ impl Sfs {
             buffer.len(),
             "each block that is written has a label"
         );
-        self.media.write(task, buffer, runs)?;
+        self.files.media.write(task, buffer, runs)?;
         self.discards.wait(task.now());
         self.log.is_unflushed = true;
         self.log.is_unsealed = !seals;
-        self.log.segments.touch(head.segment, self.log.epoch);
+        self.files.segments.touch(head.segment, self.log.epoch);
         Ok(summary + items.len() as u32)
     }
 
@@ -324,20 +324,20 @@ impl Sfs {
         address: u64,
         segment: u32,
     ) -> Result<(BlockRecord, Label), SfsError> {
-        let waits = *self.dirty_blocks.slot(slot);
-        debug_assert!(self.dirty_blocks.is_used(slot), "slot {slot} is in use");
-        let mut entry = self.metadata.dat.get(task, waits.number)?;
+        let waits = *self.files.dirty_blocks.slot(slot);
+        debug_assert!(self.files.dirty_blocks.is_used(slot), "slot {slot} is in use");
+        let mut entry = self.files.metadata.dat.get(task, waits.number)?;
         assert_ne!(waits.group, NO_GROUP, "slot {slot} was assigned to a group");
-        let view = self.block_view(task, &waits, &entry)?;
-        entry.memory = self.grouping.written(&view, Some(waits.group), self.tick);
+        let view = self.files.block_view(task, &waits, &entry)?;
+        entry.memory = self.grouping.written(&view, Some(waits.group), self.files.clock.tick);
         if waits.before != 0 {
-            let old = (waits.before / u64::from(self.media.segment_blocks())) as u32;
+            let old = (waits.before / u64::from(self.files.media.segment_blocks())) as u32;
             if !waits.is_cleaned() {
-                self.count_death(old);
+                self.files.segments.count_death(old, self.files.clock.tick);
             }
-            self.log.segments.lose(old, Kind::Data, entry.writes.get(), entry.modified.get());
+            self.files.segments.lose(old, Kind::Data, entry.writes.get(), entry.modified.get());
         }
-        let crc = crc::crc32c(self.dirty_blocks.bytes(slot));
+        let crc = crc::crc32c(self.files.dirty_blocks.bytes(slot));
         let cleaned = match (waits.is_cleaned(), self.settings.counted_writes) {
             (false, _) => 0,
             (true, CountedWrites::Host) => COPIED,
@@ -354,7 +354,7 @@ impl Sfs {
             reserved: 0,
         };
         if record.is_counted() {
-            self.count_write(task, &mut entry, waits.inode, self.tick)?;
+            self.files.count_write(task, &mut entry, waits.inode, self.files.clock.tick)?;
         }
         if waits.is_cleaned() {
             // A cleaned block keeps its version and its checksum, right or wrong.
@@ -366,26 +366,10 @@ impl Sfs {
         entry.is_lost = 0;
         entry.group = waits.group;
         self.log.unobserved_blocks = self.log.unobserved_blocks.saturating_add(1);
-        self.log.segments.gain(segment, Kind::Data, entry.writes.get(), entry.modified.get());
-        self.metadata.dat.set(task, waits.number, &entry)?;
+        self.files.segments.gain(segment, Kind::Data, entry.writes.get(), entry.modified.get());
+        self.files.metadata.dat.set(task, waits.number, &entry)?;
         let cause = if waits.is_cleaned() { Cause::SegmentCleaning } else { Cause::HostWrite };
         Ok((record, Label::first(cause, Content::Data)))
-    }
-
-    /// Counts a write in the history of a block, by its entry, and of its file.
-    pub(in crate::fs::sfs) fn count_write(
-        &mut self,
-        task: &Task<'_>,
-        entry: &mut DatEntry,
-        inode: u64,
-        at: Tick,
-    ) -> Result<(), SfsError> {
-        entry.writes += 1;
-        entry.modified = at.0.into();
-        let file = self.inode_mut(task, inode)?;
-        file.history.writes += 1;
-        file.history.modified = at;
-        Ok(())
     }
 
     /// Assigns an address to a metadata block.
@@ -396,19 +380,19 @@ impl Sfs {
         address: u64,
         segment: u32,
     ) -> Result<(BlockRecord, Label), SfsError> {
-        let mut entry = self.metadata.dat.get(task, number)?;
-        let block = self.metadata.blocks.get(number).expect("a block to be written is in memory");
+        let mut entry = self.files.metadata.dat.get(task, number)?;
+        let block = self.files.metadata.blocks.get(number).expect("a block to be written is in memory");
         let (inode, place) = (block.inode, block.place);
         let before = entry.address.get();
         if before != 0 {
-            let old = (before / u64::from(self.media.segment_blocks())) as u32;
-            self.log.segments.lose(old, Kind::Metadata, 0, 0);
+            let old = (before / u64::from(self.files.media.segment_blocks())) as u32;
+            self.files.segments.lose(old, Kind::Metadata, 0, 0);
         }
         entry.address = address.into();
         entry.is_lost = 0;
         entry.crc = crc::crc32c(&block.bytes[..]).into();
-        self.log.segments.gain(segment, Kind::Metadata, 0, 0);
-        self.metadata.dat.set(task, number, &entry)?;
+        self.files.segments.gain(segment, Kind::Metadata, 0, 0);
+        self.files.metadata.dat.set(task, number, &entry)?;
         let record = BlockRecord {
             number: number.into(),
             inode: inode.into(),
@@ -424,26 +408,17 @@ impl Sfs {
     /// Assigns an address to a block of a metadata file.
     fn place_paged(&mut self, kind: Kind, number: u64, address: u64, segment: u32) -> (BlockRecord, Label) {
         debug_assert_eq!(
-            (address / u64::from(self.media.segment_blocks())) as u32,
+            (address / u64::from(self.files.media.segment_blocks())) as u32,
             segment,
             "the address is in the segment"
         );
-        let before = self.paged(kind).set_address(number, address);
+        let before = self.files.metadata.paged(kind).set_address(number, address);
         if before != 0 {
-            let old = (before / u64::from(self.media.segment_blocks())) as u32;
-            self.log.segments.lose(old, kind, 0, 0);
+            let old = (before / u64::from(self.files.media.segment_blocks())) as u32;
+            self.files.segments.lose(old, kind, 0, 0);
         }
-        self.log.segments.gain(segment, kind, 0, 0);
+        self.files.segments.gain(segment, kind, 0, 0);
         let record = BlockRecord { number: number.into(), kind: kind as u8, group: NO_GROUP, ..BlockRecord::default() };
         (record, Label::first(Cause::Checkpoint, Content::Metadata))
-    }
-
-    /// The metadata file of a kind.
-    pub(in crate::fs::sfs) fn paged(&mut self, kind: Kind) -> &mut crate::fs::sfs::PagedFile {
-        match kind {
-            Kind::Dat => self.metadata.dat.file(),
-            Kind::InodeFile => self.metadata.inode_file.file(),
-            _ => &mut self.metadata.usage_file,
-        }
     }
 }

@@ -168,6 +168,13 @@ pub(in crate::fs::sfs) struct OpenEnd {
 pub(in crate::fs::sfs) const SUPERBLOCK_CRC: usize = std::mem::offset_of!(Superblock, crc);
 
 impl Superblock {
+    /// The generation of inodes that are made after this checkpoint. A number of an inode is given out at most once between two
+    /// checkpoints, so the number of the last one distinguishes the inode from earlier ones of its number, over crashes and
+    /// mounts: an old file handle never refers to a new file.
+    pub fn generation(&self) -> u32 {
+        self.sequence.get() as u32
+    }
+
     /// The open segments: the number of each head, as in [`SummaryHeader::group`], its segment, and the block at which
     /// it continues.
     pub fn open_ends(&self) -> impl Iterator<Item = (u8, u32, u32)> + '_ {

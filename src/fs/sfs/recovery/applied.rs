@@ -1,6 +1,8 @@
 //! State collected while a log is applied.
 
+use super::finding::{Finding, Structure};
 use super::lost_parts::AfterGap;
+use crate::fs::sfs::media::format::BLOCK;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
@@ -32,5 +34,16 @@ impl Applied {
     /// Blocks of a file are freed.
     pub fn frees(&mut self, inode: u64, places: &Range<u64>) {
         self.missed.retain(|(of, place)| *of != inode || !places.contains(place));
+    }
+
+    /// Reports blocks whose synced bytes could not be applied.
+    pub fn report_missed(&self, damage: &mut Vec<Finding>) {
+        for (inode, place) in &self.missed {
+            let where_ = format!("block {place} of inode {inode}");
+            let found = "the log has new bytes of it, and the version that they changed is lost";
+            let repair = "they are left out: an older version is read, if one is whole";
+            let finding = Finding::new(Structure::Data, where_, found, "what was synced", repair);
+            damage.push(finding.of(*inode).at(place * BLOCK as u64));
+        }
     }
 }

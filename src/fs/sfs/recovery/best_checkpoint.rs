@@ -14,23 +14,23 @@
 //! An entry of the DAT that was rebuilt so has no history.
 
 use super::finding::{Finding, Structure};
+use super::load::Loading;
 use super::metadata_files::Loss;
 use super::superblocks::{AllFound, Found};
+use super::survey::Surveyor;
 use super::survey::faults::Stage;
-use crate::fs::sfs::Sfs;
 use crate::fs::sfs::error::{OpenSfsError, SfsError};
 use crate::fs::sfs::files::dirty_blocks::DirtyBlocks;
 use crate::fs::sfs::log::segments::Segments;
 use crate::fs::sfs::media::format::{MEMORY, Superblock};
 use crate::fs::sfs::metadata::blocks::MetadataBlocks;
-use crate::task::Task;
 use zerocopy::IntoBytes;
 
-impl Sfs {
+impl Loading<'_> {
     /// Loads the newest checkpoint, or an older one if that has lost less.
-    pub(super) fn load_best(&mut self, task: &Task<'_>, found: &AllFound) -> Result<(Found, Loss), OpenSfsError> {
+    pub(super) fn load_best(&mut self, found: &AllFound) -> Result<(Found, Loss), OpenSfsError> {
         let newest = found.newest()?;
-        let loss = self.load_in_part(task, &newest.superblock)?;
+        let loss = self.load_in_part(&newest.superblock)?;
         // Its shape is that of the volume, for as long as that lives.
         let shape = |it: &Superblock| (it.segment_blocks, it.segments, it.device_blocks);
         let other = |other: &&Found| {
@@ -39,22 +39,22 @@ impl Sfs {
         };
         // The last changes to all files are given up only for the root, or for most of what there is. Of two copies
         // that differ, either may be wrong.
-        let pages = self.metadata.dat.pages() + self.metadata.inode_file.file().len();
+        let pages = self.files.metadata.dat.pages() + self.files.metadata.inode_file.file().len();
         let is_unreadable = loss.inode_pages.contains(&0) || pages == 0 || 2 * loss.pages > pages;
         if !is_unreadable && found.disagree.is_none() {
             return Ok((newest, loss));
         }
         let most = if is_unreadable { found.whole.len() } else { 1 };
-        let mut best = (self.measure(task, &loss)?, newest);
+        let mut best = (self.measure(&loss)?, newest);
         for other in found.whole.iter().skip(1).take(most).filter(other) {
-            let Ok(loss) = self.load_in_part(task, &other.superblock) else { continue };
-            let damage = self.measure(task, &loss)?;
+            let Ok(loss) = self.load_in_part(&other.superblock) else { continue };
+            let damage = self.measure(&loss)?;
             if damage < best.0 {
                 best = (damage, *other);
             }
         }
         let chosen = best.1;
-        let mut loss = self.load_in_part(task, &chosen.superblock)?;
+        let mut loss = self.load_in_part(&chosen.superblock)?;
         let is_copy = found.disagree.is_some() && found.whole.get(1).is_some_and(|copy| copy.place == chosen.place);
         if chosen.superblock.sequence != newest.superblock.sequence && !is_copy {
             let sequence = |found: &Found| format!("checkpoint {}", found.superblock.sequence);
@@ -75,42 +75,43 @@ impl Sfs {
     }
 
     /// The loss with the loaded checkpoint: pages, and then blocks.
-    fn measure(&mut self, task: &Task<'_>, loss: &Loss) -> Result<(usize, usize), SfsError> {
-        let survey = self.survey(task, true, &loss.rebuilt)?;
+    fn measure(&mut self, loss: &Loss) -> Result<(usize, usize), SfsError> {
+        let survey =
+            Surveyor::new(self.task, self.files, self.log, self.superblock.identity).survey(true, &loss.rebuilt)?;
         let blocks = survey.faults.iter().filter(|fault| fault.stage <= Stage::Directories).count();
         Ok((loss.pages, blocks))
     }
 
     /// Loads what can be read of a checkpoint. The rest is rebuilt from the log, or is empty.
-    pub(super) fn load_in_part(&mut self, task: &Task<'_>, superblock: &Superblock) -> Result<Loss, SfsError> {
-        self.superblock = *superblock;
-        self.inodes.retain(|_| false);
-        self.orphans.clear();
-        self.metadata.blocks = MetadataBlocks::new(self.limits.shares.metadata_blocks);
-        self.dirty_blocks = DirtyBlocks::new(self.media.block_width());
-        self.log.segments = Segments::new(self.media.segments(), self.media.segment_blocks());
-        self.is_changed = false;
+    pub(super) fn load_in_part(&mut self, superblock: &Superblock) -> Result<Loss, SfsError> {
+        *self.superblock = *superblock;
+        self.files.inodes.retain(|_| false);
+        self.files.orphans.clear();
+        self.files.metadata.blocks = MetadataBlocks::new(self.limits.shares.metadata_blocks);
+        self.files.dirty_blocks = DirtyBlocks::new(self.files.media.block_width());
+        self.files.segments = Segments::new(self.files.media.segments(), self.files.media.segment_blocks());
+        self.files.is_changed = false;
         let mut loss = Loss::default();
-        self.load_usage(task, &superblock.usage_file, &mut loss);
+        self.load_usage(&superblock.usage_file, &mut loss);
         let mut newest = None;
-        self.load_dat(task, superblock, &mut newest, &mut loss)?;
-        self.load_inodes(task, superblock, &mut newest, &mut loss)?;
-        self.bound_metadata_files();
+        self.load_dat(superblock, &mut newest, &mut loss)?;
+        self.load_inodes(superblock, &mut newest, &mut loss)?;
+        self.files.metadata.bound(self.limits.shares.dat_pages, self.limits.shares.inode_pages);
         let memories = (superblock.memories.get() as usize).min(MEMORY);
         let memory: Vec<f64> = superblock.memory[..memories].iter().map(|number| number.get()).collect();
         if memory.iter().all(|number| number.is_finite()) {
             self.grouping.restore(&memory);
         }
-        self.load_orphans(task, superblock.first_orphan.get(), &mut loss);
+        self.load_orphans(superblock.first_orphan.get(), &mut loss);
         if !loss.findings.iter().any(|finding| finding.structure == Structure::UsageFile) {
-            self.drop_doubtful_entries(task, &mut loss.rebuilt)?;
+            self.drop_doubtful_entries(&mut loss.rebuilt)?;
         }
         Ok(loss)
     }
 
     /// Inodes without a name that were held.
-    fn load_orphans(&mut self, task: &Task<'_>, first: u64, loss: &mut Loss) {
-        if let Err(error) = self.find_orphans(task, first) {
+    fn load_orphans(&mut self, first: u64, loss: &mut Loss) {
+        if let Err(error) = self.find_orphans(first) {
             let place = "the chain of inodes without a name";
             let repair = "it is cut off there; what has no name is freed, or goes to lost+found";
             let finding = Finding::new(Structure::Count, place, error.to_string(), "inodes without a name", repair);

@@ -6,6 +6,7 @@
 use super::finding::Finding;
 use super::open::{Tolerance, open};
 use super::rebuilt_entries::RebuiltEntries;
+use super::survey::surveyor;
 use crate::device::Medium;
 use crate::fs::sfs::error::{OpenSfsError, SfsError};
 use crate::fs::sfs::make::Identity;
@@ -19,7 +20,7 @@ impl Sfs {
     /// their checksums. Changes nothing. An empty list: nothing is wrong. Fails only if a device does where no finding
     /// can stand for it.
     pub fn check(&mut self, task: &Task<'_>) -> Result<Vec<Finding>, SfsError> {
-        Ok(self.survey(task, true, &RebuiltEntries::default())?.findings())
+        Ok(surveyor(task, self).survey(true, &RebuiltEntries::default())?.findings())
     }
 }
 
@@ -31,7 +32,7 @@ pub fn check(medium: Medium, settings: &SfsSettings) -> Result<Vec<Finding>, Ope
     let identity = Identity { seed: 0, origin: Timestamp(0) };
     let mut opened = open(task, medium, settings, identity, Tolerance::Lenient)?;
     let mut findings = opened.findings;
-    let survey = opened.volume.survey(task, true, &opened.rebuilt)?;
+    let survey = surveyor(task, &mut opened.volume).survey(true, &opened.rebuilt)?;
     survey.name(&mut findings);
     findings.extend(survey.findings());
     Ok(findings)

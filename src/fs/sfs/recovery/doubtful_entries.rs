@@ -5,35 +5,32 @@
 //! counts the live blocks of each segment, and sums up when they were written: where that does not agree with what maps
 //! name, the rebuilt entries are dropped.
 
+use super::load::Loading;
 use super::rebuilt_entries::RebuiltEntries;
+use super::recount;
 use super::survey::Survey;
-use crate::fs::sfs::Sfs;
+use super::survey::Surveyor;
 use crate::fs::sfs::error::SfsError;
 use crate::fs::sfs::media::format::DatEntry;
-use crate::task::Task;
 use std::collections::BTreeSet;
 
-impl Sfs {
+impl Loading<'_> {
     /// Drops rebuilt entries of a checkpoint that is loaded and whose usage file is whole. Their numbers are withheld:
     /// the survey gives up what names them.
     ///
     /// # Errors
     ///
     /// If the device fails.
-    pub(super) fn drop_doubtful_entries(
-        &mut self,
-        task: &Task<'_>,
-        rebuilt: &mut RebuiltEntries,
-    ) -> Result<(), SfsError> {
+    pub(super) fn drop_doubtful_entries(&mut self, rebuilt: &mut RebuiltEntries) -> Result<(), SfsError> {
         if rebuilt.is_empty() {
             return Ok(());
         }
-        let survey = self.survey(task, false, rebuilt)?;
+        let survey = Surveyor::new(self.task, self.files, self.log, self.superblock.identity).survey(false, rebuilt)?;
         let mut named: Vec<(u64, u32)> = Vec::new();
         for number in rebuilt.numbers().filter(|number| survey.claimed.has(*number)) {
-            let address = self.metadata.dat.get(task, number)?.address.get();
-            if (1..self.log_blocks()).contains(&address) {
-                named.push((number, self.media.segment_of(address)));
+            let address = self.files.metadata.dat.get(self.task, number)?.address.get();
+            if (1..self.files.media.log_blocks()).contains(&address) {
+                named.push((number, self.files.media.segment_of(address)));
             }
         }
         let cleaned = named.iter().filter(|(number, _)| rebuilt.is_cleaned(*number));
@@ -44,16 +41,16 @@ impl Sfs {
         }
         for (number, _) in named {
             rebuilt.forget(number);
-            self.metadata.dat.set(task, number, &DatEntry::default())?;
-            self.metadata.dat.withhold(task, number..number + 1)?;
+            self.files.metadata.dat.set(self.task, number, &DatEntry::default())?;
+            self.files.metadata.dat.withhold(self.task, number..number + 1)?;
         }
-        self.recount_dat(task)
+        recount::dat(self.task, &mut self.files.metadata.dat)
     }
 
     /// True if usage does not agree with what is named in a segment: fewer blocks live, or more than there are; or as
     /// many, and they were written at other times. The times of cleaned blocks are not known.
     fn is_doubtful(&self, survey: &Survey, segment: u32, has_cleaned: bool) -> bool {
-        let usage = self.log.segments.get(segment);
+        let usage = self.files.segments.get(segment);
         let (named, all) = (&survey.named_live[segment as usize], &survey.live[segment as usize]);
         let agrees = named.blocks < usage.live || has_cleaned || named.modified == usage.modified;
         !(named.blocks..=all.blocks).contains(&usage.live) || !agrees

@@ -16,7 +16,10 @@
 use super::finding::{Finding, Structure};
 use super::log_order::durable_up_to;
 use super::log_search::{self, FoundLog, LogStart};
+use crate::device::DeviceError;
+use crate::fs::sfs::log::segments::Segments;
 use crate::fs::sfs::log::{LogReader, PartialSegment};
+use crate::fs::sfs::media::format::Superblock;
 use std::collections::BTreeSet;
 
 /// A partial segment of the log, and its blocks that are damaged.
@@ -36,6 +39,20 @@ pub(super) struct LogTail {
     pub damage: Vec<Finding>,
     /// The highest number that was found anywhere.
     pub highest: u64,
+}
+
+/// Finds the log since a checkpoint that is loaded, by its superblock.
+///
+/// # Errors
+///
+/// If the device cannot read a segment that was open at the checkpoint.
+pub(super) fn behind(
+    superblock: &Superblock,
+    reader: LogReader<'_>,
+    segments: &Segments,
+) -> Result<LogTail, DeviceError> {
+    let start = LogStart::of(superblock, &segments.last_opened(), reader)?;
+    Ok(find(reader, &start))
 }
 
 /// Finds the log since a checkpoint, and tells a torn tail from damage.

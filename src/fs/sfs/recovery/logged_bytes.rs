@@ -5,11 +5,11 @@
 //! because a later partial segment holds the block: then that one counts, and nothing is reported.
 
 use super::applied::Applied;
-use super::finding::{Finding, Structure};
 use crate::crc;
+use crate::fs::sfs::files::Files;
 use crate::fs::sfs::log::packing::Packed;
 use crate::fs::sfs::media::format::{BLOCK, MOST_BLOCKS};
-use crate::fs::sfs::{FileKind, Sfs, SfsError};
+use crate::fs::sfs::{FileKind, SfsError};
 use crate::task::Task;
 
 /// The bytes of a log record.
@@ -33,62 +33,44 @@ impl LoggedBytes<'_> {
         whole.get_mut(usize::from(self.at)..)?.get_mut(..bytes.len())?.copy_from_slice(&bytes);
         (crc::crc32c(&whole) == self.crc).then_some(whole)
     }
-}
 
-impl Sfs {
-    /// Applies the bytes of a log record to a block, which is dirty from then on. Returns true if they are.
-    pub(super) fn apply_bytes(
-        &mut self,
-        task: &Task<'_>,
-        logged: &LoggedBytes<'_>,
-        applied: &mut Applied,
-    ) -> Result<bool, SfsError> {
-        let LoggedBytes { inode, place, .. } = *logged;
-        if self.inode(task, inode)?.kind != FileKind::Regular || place >= MOST_BLOCKS {
+    /// Applies the bytes to their block, which is dirty from then on. Returns true if they are.
+    pub fn apply(&self, task: &Task<'_>, files: &mut Files, applied: &mut Applied) -> Result<bool, SfsError> {
+        let LoggedBytes { inode, place, .. } = *self;
+        if files.inode(task, inode)?.kind != FileKind::Regular || place >= MOST_BLOCKS {
             return Ok(false);
         }
         applied.missed.insert((inode, place));
-        let mapped = match self.mapped(task, inode, place) {
+        let mapped = match files.mapped(task, inode, place) {
             Err(error @ SfsError::Damaged { .. }) => {
-                self.miss_a_block(task, inode)?;
+                files.miss_a_block(task, inode)?;
                 return Err(error);
             }
             mapped => mapped?,
         };
-        let version = self.known_version(task, inode, place)?;
-        let Some(whole) = logged.over(version.as_ref()) else { return Ok(false) };
-        let slot = self.slot(task, inode, place, Some(&whole))?;
-        self.dirty_blocks.load(slot, &whole);
-        self.dirty_blocks.set_logged(slot);
+        let version = known_version(task, files, inode, place)?;
+        let Some(whole) = self.over(version.as_ref()) else { return Ok(false) };
+        let slot = files.slot(task, inode, place, Some(&whole))?;
+        files.dirty_blocks.load(slot, &whole);
+        files.dirty_blocks.set_logged(slot);
         if mapped == 0 {
-            applied.filled.insert(self.dirty_blocks.slot(slot).number);
+            applied.filled.insert(files.dirty_blocks.slot(slot).number);
         }
         applied.missed.remove(&(inode, place));
         Ok(true)
     }
+}
 
-    /// The bytes of a block of a file up to this point of the log; `None` if they are damaged, or overwritten since.
-    fn known_version(&mut self, task: &Task<'_>, inode: u64, place: u64) -> Result<Option<[u8; BLOCK]>, SfsError> {
-        let mut bytes = [0; BLOCK];
-        match self.plan_read(task, inode, place, &mut bytes) {
-            // On a zone that was reset, reading fails.
-            Ok(planned) => {
-                let is_known = planned.fetch(task, &self.media, &mut bytes).is_ok_and(|wrong| wrong.is_empty());
-                Ok(is_known.then_some(bytes))
-            }
-            Err(SfsError::Damaged { .. }) => Ok(None),
-            Err(error) => Err(error),
+/// The bytes of a block of a file up to this point of the log; `None` if they are damaged, or overwritten since.
+fn known_version(task: &Task<'_>, files: &mut Files, inode: u64, place: u64) -> Result<Option<[u8; BLOCK]>, SfsError> {
+    let mut bytes = [0; BLOCK];
+    match files.plan_read(task, inode, place, &mut bytes) {
+        // On a zone that was reset, reading fails.
+        Ok(planned) => {
+            let is_known = planned.fetch(task, &files.media, &mut bytes).is_ok_and(|wrong| wrong.is_empty());
+            Ok(is_known.then_some(bytes))
         }
-    }
-
-    /// Reports blocks whose synced bytes could not be applied.
-    pub(super) fn report_missed(&self, applied: &Applied, damage: &mut Vec<Finding>) {
-        for (inode, place) in &applied.missed {
-            let where_ = format!("block {place} of inode {inode}");
-            let found = "the log has new bytes of it, and the version that they changed is lost";
-            let repair = "they are left out: an older version is read, if one is whole";
-            let finding = Finding::new(Structure::Data, where_, found, "what was synced", repair);
-            damage.push(finding.of(*inode).at(place * BLOCK as u64));
-        }
+        Err(SfsError::Damaged { .. }) => Ok(None),
+        Err(error) => Err(error),
     }
 }

@@ -13,9 +13,10 @@
 
 use super::finding::{Finding, Structure};
 use super::left_out::tolerate;
+use crate::fs::sfs::files::Files;
 use crate::fs::sfs::log::records::Record;
 use crate::fs::sfs::media::format::{BLOCK, Kind};
-use crate::fs::sfs::{FileKind, Sfs, SfsError};
+use crate::fs::sfs::{FileKind, SfsError};
 use crate::task::Task;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -104,38 +105,36 @@ impl AfterGap {
         self.attributes.remove(&inode);
         self.left_out.retain(|_, of| *of != inode);
     }
-}
 
-impl Sfs {
     /// Notes what a record behind a lost part leaves unknown. Returns false if the record cannot be applied.
-    pub(super) fn note_after_gap(
+    pub fn note(
         &mut self,
         task: &Task<'_>,
+        files: &mut Files,
         record: &Record,
         partial: u64,
-        after_gap: &mut AfterGap,
     ) -> Result<bool, SfsError> {
         match record {
             Record::Name { directory, inode, name, .. } => {
-                after_gap.takes_name(*directory, name);
-                if !self.is_inode(task, *inode)? {
-                    after_gap.leaves_out(*directory, name, *inode);
+                self.takes_name(*directory, name);
+                if !files.is_inode(task, *inode)? {
+                    self.leaves_out(*directory, name, *inode);
                     return Ok(false);
                 }
             }
-            Record::NoName { directory, name } => after_gap.takes_name(*directory, name),
+            Record::NoName { directory, name } => self.takes_name(*directory, name),
             Record::Unmap { inode, places } if places.end == u64::MAX => {
-                after_gap.cuts(*inode, places.start.saturating_mul(BLOCK_BYTES));
+                self.cuts(*inode, places.start.saturating_mul(BLOCK_BYTES));
             }
             Record::Inode(image) => {
                 let number = image.number.get();
-                if self.is_inode(task, number)? && self.inode(task, number)?.kind != FileKind::Directory {
-                    after_gap.resizes(number, self.inode(task, number)?.size, image.size.get(), partial);
+                if files.is_inode(task, number)? && files.inode(task, number)?.kind != FileKind::Directory {
+                    self.resizes(number, files.inode(task, number)?.size, image.size.get(), partial);
                 }
             }
-            Record::Freed { inode } => after_gap.frees(*inode),
+            Record::Freed { inode } => self.frees(*inode),
             Record::Attributes { inode, length, at, bytes } => {
-                after_gap.adds_attributes(*inode, *length, *at, bytes.len() as u32);
+                self.adds_attributes(*inode, *length, *at, bytes.len() as u32);
             }
             // What was reserved may have been written in a lost part: it does not count as written.
             Record::Unmap { .. } | Record::Reserve { .. } | Record::Target { .. } | Record::Holes { .. } => {}
@@ -146,33 +145,39 @@ impl Sfs {
     }
 
     /// Gives up the unknown blocks and attributes, and reports them.
-    pub(super) fn give_up_unknown(
-        &mut self,
+    pub fn give_up_unknown(
+        &self,
         task: &Task<'_>,
-        after_gap: &AfterGap,
+        files: &mut Files,
         damage: &mut Vec<Finding>,
     ) -> Result<(), SfsError> {
-        for ((directory, name), inode) in &after_gap.left_out {
+        for ((directory, name), inode) in &self.left_out {
             let place = format!("the name '{}' in directory {directory}", String::from_utf8_lossy(name));
             let found = format!("it names inode {inode}, which was in a lost part of the log");
             let finding = Finding::new(Structure::Log, place, found, "the file", "it is left out");
             damage.push(finding.of(*directory));
         }
-        for (inode, _) in after_gap.attributes.iter().filter(|(_, (known, length))| known < length) {
-            let taken_away = self.take_away_attributes(task, *inode, damage);
+        for (inode, _) in self.attributes.iter().filter(|(_, (known, length))| known < length) {
+            let taken_away = self.take_away_attributes(task, files, *inode, damage);
             tolerate(taken_away, damage)?;
         }
-        for (inode, growth) in &after_gap.grown {
-            let given_up = self.give_up_growth(task, *inode, growth, after_gap, damage);
+        for (inode, growth) in &self.grown {
+            let given_up = self.give_up_growth(task, files, *inode, growth, damage);
             tolerate(given_up, damage)?;
         }
         Ok(())
     }
 
     /// Takes away the attributes of an inode of which a part is lost.
-    fn take_away_attributes(&mut self, task: &Task<'_>, inode: u64, damage: &mut Vec<Finding>) -> Result<(), SfsError> {
-        if self.is_inode(task, inode)? {
-            self.free_attributes(task, inode)?;
+    fn take_away_attributes(
+        &self,
+        task: &Task<'_>,
+        files: &mut Files,
+        inode: u64,
+        damage: &mut Vec<Finding>,
+    ) -> Result<(), SfsError> {
+        if files.is_inode(task, inode)? {
+            files.free_attributes(task, inode)?;
             let place = format!("the extended attributes of inode {inode}");
             let found = "a part of them was in a lost part of the log";
             let finding = Finding::new(Structure::Log, place, found, "all of them", "they are taken away");
@@ -183,18 +188,18 @@ impl Sfs {
 
     /// Gives up the unknown blocks of an inode that grew, if it is a file.
     fn give_up_growth(
-        &mut self,
+        &self,
         task: &Task<'_>,
+        files: &mut Files,
         inode: u64,
         growth: &Growth,
-        after_gap: &AfterGap,
         damage: &mut Vec<Finding>,
     ) -> Result<(), SfsError> {
-        if !self.is_inode(task, inode)? || self.inode(task, inode)?.kind == FileKind::Directory {
+        if !files.is_inode(task, inode)? || files.inode(task, inode)?.kind == FileKind::Directory {
             return Ok(());
         }
-        let growth = Growth { to: growth.to.min(self.inode(task, inode)?.size), ..*growth };
-        if let Some((place, blocks)) = self.give_up_grown(task, inode, &growth, after_gap, damage)? {
+        let growth = Growth { to: growth.to.min(files.inode(task, inode)?.size), ..*growth };
+        if let Some((place, blocks)) = self.give_up_grown(task, files, inode, &growth, damage)? {
             let where_ = format!("{blocks} blocks of inode {inode}");
             let found = "they were in a lost part of the log, or may have ended the file before it grew";
             let repair = "they are given up: reading them fails until they are written anew";
@@ -208,20 +213,20 @@ impl Sfs {
     /// them was written no later. Any other may have ended the file when it was written, so that the zeros behind its
     /// bytes are no version of them.
     fn places_within(
-        &mut self,
+        &self,
         task: &Task<'_>,
+        files: &mut Files,
         inode: u64,
         first: u64,
-        after_gap: &AfterGap,
     ) -> Result<BTreeSet<u64>, SfsError> {
         let (mut within, mut oldest_behind) = (BTreeSet::new(), u64::MAX);
-        for ((_, place), partial) in after_gap.written.range((inode, first)..=(inode, u64::MAX)).rev() {
+        for ((_, place), partial) in self.written.range((inode, first)..=(inode, u64::MAX)).rev() {
             // Under a damaged map nothing is known to be stored.
-            let number = match self.mapped(task, inode, *place) {
+            let number = match files.mapped(task, inode, *place) {
                 Err(SfsError::Damaged { .. }) => continue,
                 number => number?,
             };
-            if number == 0 || self.metadata.dat.get(task, number)?.address.get() == 0 {
+            if number == 0 || files.metadata.dat.get(task, number)?.address.get() == 0 {
                 continue;
             }
             if oldest_behind <= *partial {
@@ -235,28 +240,28 @@ impl Sfs {
     /// Gives up the unknown blocks of a file that grew. Returns the first place, and how many blocks. Places under a
     /// damaged map block cannot be read as they are: the others are given up all the same.
     fn give_up_grown(
-        &mut self,
+        &self,
         task: &Task<'_>,
+        files: &mut Files,
         inode: u64,
         growth: &Growth,
-        after_gap: &AfterGap,
         damage: &mut Vec<Finding>,
     ) -> Result<Option<(u64, u64)>, SfsError> {
         let places = growth.from / BLOCK_BYTES..growth.to.div_ceil(BLOCK_BYTES);
-        let within = self.places_within(task, inode, places.start, after_gap)?;
+        let within = self.places_within(task, files, inode, places.start)?;
         let (mut given_up, mut unreached, mut failed): (Option<(u64, u64)>, u64, _) = (None, 0, Ok(()));
         for place in places {
-            if after_gap.is_newest(inode, place, growth) || within.contains(&place) {
+            if self.is_newest(inode, place, growth) || within.contains(&place) {
                 continue;
             }
             let (first, count) = given_up.unwrap_or((place, 0));
             if count + unreached == MOST_GIVEN_UP {
-                let unmapped = self.unmap(task, inode, place..u64::MAX);
-                self.inode_mut(task, inode)?.size = place * BLOCK_BYTES;
+                let unmapped = files.unmap(task, inode, place..u64::MAX);
+                files.inode_mut(task, inode)?.size = place * BLOCK_BYTES;
                 failed = failed.and(unmapped);
                 break;
             }
-            match self.give_up_at(task, inode, place) {
+            match self.give_up_at(task, files, inode, place) {
                 Ok(()) => given_up = Some((first, count + 1)),
                 Err(error @ SfsError::Damaged { .. }) => {
                     unreached += 1;
@@ -266,34 +271,27 @@ impl Sfs {
             }
         }
         if unreached > 0 {
-            self.miss_a_block(task, inode)?;
+            files.miss_a_block(task, inode)?;
         }
         tolerate(failed, damage)?;
         Ok(given_up)
     }
 
-    /// Counts a block of a file that its map cannot name, as a map block is damaged. If that one was rebuilt from block
-    /// records, the place would read as zeros; a file that has a block more than is found has its map given up.
-    pub(super) fn miss_a_block(&mut self, task: &Task<'_>, inode: u64) -> Result<(), SfsError> {
-        self.inode_mut(task, inode)?.blocks += 1;
-        Ok(())
-    }
-
     /// Gives up the block at a place of a file, whether there is one or not.
-    fn give_up_at(&mut self, task: &Task<'_>, inode: u64, place: u64) -> Result<(), SfsError> {
-        let mut number = self.mapped(task, inode, place)?;
+    fn give_up_at(&self, task: &Task<'_>, files: &mut Files, inode: u64, place: u64) -> Result<(), SfsError> {
+        let mut number = files.mapped(task, inode, place)?;
         if number == 0 {
-            number = self.metadata.dat.take(task)?;
-            self.map(task, inode, place, number)?;
-            self.inode_mut(task, inode)?.blocks += 1;
+            number = files.metadata.dat.take(task)?;
+            files.map(task, inode, place, number)?;
+            files.inode_mut(task, inode)?.blocks += 1;
         }
-        let mut entry = self.metadata.dat.get(task, number)?;
-        self.drop_dirty(&mut entry);
-        self.metadata.dat.set(task, number, &entry)?;
+        let mut entry = files.metadata.dat.get(task, number)?;
+        files.drop_dirty(&mut entry);
+        files.metadata.dat.set(task, number, &entry)?;
         if entry.address.get() != 0 {
-            let segment = (entry.address.get() / u64::from(self.media.segment_blocks())) as u32;
-            self.log.segments.lose(segment, Kind::Data, entry.writes.get(), entry.modified.get());
+            let segment = (entry.address.get() / u64::from(files.media.segment_blocks())) as u32;
+            files.segments.lose(segment, Kind::Data, entry.writes.get(), entry.modified.get());
         }
-        self.give_up(task, number)
+        files.give_up(task, number)
     }
 }

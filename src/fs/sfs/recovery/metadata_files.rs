@@ -2,10 +2,12 @@
 //! newest records of the log, counted anew, or lost.
 
 use super::finding::{Finding, Structure};
+use super::load::Loading;
 use super::newest_records::{NewestRecord, NewestRecords};
 use super::rebuilt_entries::RebuiltEntries;
+use super::recount;
+use super::roots;
 use super::roots::name_of;
-use crate::fs::sfs::Sfs;
 use crate::fs::sfs::error::SfsError;
 use crate::fs::sfs::log::segments::Segments;
 use crate::fs::sfs::media::format::usage_pages;
@@ -14,7 +16,6 @@ use crate::fs::sfs::media::invariants;
 use crate::fs::sfs::metadata::dat::Dat;
 use crate::fs::sfs::metadata::inode_file::InodeFile;
 use crate::fs::sfs::metadata::paged::{FANOUT, LEVEL_SHIFT, LostBlock, PagedFile, name_of_block};
-use crate::task::Task;
 
 /// The parts of a checkpoint that could not be read.
 #[derive(Default)]
@@ -28,59 +29,59 @@ pub(super) struct Loss {
     pub rebuilt: RebuiltEntries,
 }
 
-impl Sfs {
+impl Loading<'_> {
     /// Loads the usage file. Entries that are lost are counted anew.
-    pub(super) fn load_usage(&mut self, task: &Task<'_>, root: &Root, loss: &mut Loss) {
-        let pages = usage_pages(self.log.segments.count());
+    pub(super) fn load_usage(&mut self, root: &Root, loss: &mut Loss) {
+        let pages = usage_pages(self.files.segments.count());
         let name = "usage file";
         let mut lose = |number: u64, error: &str| {
             let repair = "what lives in each segment is counted anew";
             let place = name_of_block(name, number);
             loss.findings.push(Finding::new(Structure::UsageFile, place, error, "what was written", repair));
         };
-        let opened = PagedFile::open_in_part(task, name, root, &self.media, &mut |_| None);
+        let opened = PagedFile::open_in_part(self.task, name, root, &self.files.media, &mut |_| None);
         let (mut file, lost) = match opened {
             Ok((file, lost)) if file.len() == pages => (file, lost),
             Ok((file, _)) => {
-                lose(0, &format!("there are {} pages for {} segments", file.len(), self.log.segments.count()));
-                (PagedFile::new(name, &self.media), Vec::new())
+                lose(0, &format!("there are {} pages for {} segments", file.len(), self.files.segments.count()));
+                (PagedFile::new(name, &self.files.media), Vec::new())
             }
             Err(error) => {
                 lose(0, &error.to_string());
-                (PagedFile::new(name, &self.media), Vec::new())
+                (PagedFile::new(name, &self.files.media), Vec::new())
             }
         };
         file.grow(pages);
         let mut gone: Vec<u64> = lost.iter().map(|lost| lost.address).collect();
         lost.iter().for_each(|lost| lose(lost.number, &lost.why.to_string()));
-        for LostBlock { number, address, why } in file.damaged(task) {
+        for LostBlock { number, address, why } in file.damaged(self.task) {
             if number >> LEVEL_SHIFT == 0 {
                 lose(number, &why.to_string());
                 file.zero_page(number as usize);
                 gone.push(address);
             }
         }
-        for segment in 0..self.log.segments.count() {
-            if let Ok(page) = file.page(task, Segments::page_of(segment)) {
+        for segment in 0..self.files.segments.count() {
+            if let Ok(page) = file.page(self.task, Segments::page_of(segment)) {
                 let holds =
                     invariants::usage_entry(&Segments::entry(segment, page), self.superblock.segment_blocks.get());
                 if let Err(why) = holds {
                     let (place, repair) = (format!("the usage of segment {segment}"), "it is counted anew");
                     loss.findings.push(Finding::new(Structure::UsageFile, place, why, "what can be", repair));
                 }
-                self.log.segments.load(segment, page);
+                self.files.segments.load(segment, page);
             }
         }
-        self.log.segments.loaded();
-        self.metadata.usage_file = file;
+        self.files.segments.loaded();
+        self.files.metadata.usage_file = file;
         gone.into_iter().for_each(|address| self.uncount(address));
     }
 
     /// A block of a metadata file is given up: usage no longer counts it as live.
     fn uncount(&mut self, address: u64) {
-        let segment = address / u64::from(self.media.segment_blocks());
-        if segment < u64::from(self.log.segments.count()) {
-            self.log.segments.lose(segment as u32, Kind::Dat, 0, 0);
+        let segment = address / u64::from(self.files.media.segment_blocks());
+        if segment < u64::from(self.files.segments.count()) {
+            self.files.segments.lose(segment as u32, Kind::Dat, 0, 0);
         }
     }
 
@@ -88,17 +89,16 @@ impl Sfs {
     /// block is a finding.
     fn load_file(
         &mut self,
-        task: &Task<'_>,
         kind: Kind,
         root: &Root,
         newest: &mut Option<NewestRecords>,
         loss: &mut Loss,
     ) -> Result<(PagedFile, Vec<usize>), SfsError> {
         let (name, structure) = (name_of(kind), if kind == Kind::Dat { Structure::Dat } else { Structure::InodeFile });
-        let (root, wrong_pages) = self.correct_root(task, kind, root);
+        let (root, wrong_pages) = roots::correct_root(&self.files.media, self.reader(), kind, root);
         loss.findings.extend(wrong_pages);
         let root = &root;
-        let opened = PagedFile::open_in_part(task, name, root, &self.media, &mut |_| None);
+        let opened = PagedFile::open_in_part(self.task, name, root, &self.files.media, &mut |_| None);
         let (mut file, mut lost) = match opened {
             Ok(opened) => opened,
             Err(error) => {
@@ -106,13 +106,13 @@ impl Sfs {
                 let finding = Finding::new(structure, place, error.to_string(), "a root", "it is made anew, empty");
                 loss.findings.push(finding);
                 loss.pages += 1;
-                return Ok((PagedFile::new(name, &self.media), Vec::new()));
+                return Ok((PagedFile::new(name, &self.files.media), Vec::new()));
             }
         };
         if !lost.is_empty() {
-            let records = self.newest_records(task, newest);
+            let records = NewestRecords::once(newest, self.reader(), self.superblock.next_partial.get());
             let mut find = |number| records.pointer(kind, number);
-            (file, lost) = PagedFile::open_in_part(task, name, root, &self.media, &mut find)?;
+            (file, lost) = PagedFile::open_in_part(self.task, name, root, &self.files.media, &mut find)?;
         }
         let mut gone = Vec::new();
         for LostBlock { number, address, why } in &lost {
@@ -120,7 +120,7 @@ impl Sfs {
             let (level, block) = ((number >> LEVEL_SHIFT) as u32, number & ((1 << LEVEL_SHIFT) - 1));
             let reach = (FANOUT as u64).saturating_pow(level);
             let pages = (block * reach..(block + 1) * reach).take_while(|page| *page < file.len() as u64);
-            let records = self.newest_records(task, newest);
+            let records = NewestRecords::once(newest, self.reader(), self.superblock.next_partial.get());
             let before = gone.len();
             match (records.is_whole, kind) {
                 (false, _) => gone.extend(pages.map(|page| page as usize)),
@@ -134,7 +134,7 @@ impl Sfs {
             let place = name_of_block(name, *number);
             loss.findings.push(Finding::new(structure, place, why.to_string(), "what was written", repair));
         }
-        for LostBlock { number, address, why } in file.damaged(task) {
+        for LostBlock { number, address, why } in file.damaged(self.task) {
             if number >> LEVEL_SHIFT == 0 {
                 self.uncount(address);
                 gone.push(number as usize);
@@ -154,28 +154,27 @@ impl Sfs {
     /// Loads the DAT. Entries of lost pages are rebuilt from the log.
     pub(super) fn load_dat(
         &mut self,
-        task: &Task<'_>,
         superblock: &Superblock,
         newest: &mut Option<NewestRecords>,
         loss: &mut Loss,
     ) -> Result<(), SfsError> {
         let before = loss.findings.len();
-        let (file, gone) = self.load_file(task, Kind::Dat, &superblock.dat, newest, loss)?;
+        let (file, gone) = self.load_file(Kind::Dat, &superblock.dat, newest, loss)?;
         let is_whole = loss.findings.len() == before;
-        self.metadata.dat = Dat::of_file(file, superblock.used_blocks.get());
+        self.files.metadata.dat = Dat::of_file(file, superblock.used_blocks.get());
         for page in &gone {
-            self.metadata.dat.lose_page(*page);
+            self.files.metadata.dat.lose_page(*page);
         }
-        self.correct_entries(task, &gone, loss)?;
+        self.correct_entries(&gone, loss)?;
         if is_whole && loss.findings.len() == before {
             return Ok(());
         }
         if gone.is_empty() {
             // Entries were put right, or the tree was made anew: what it says of the taken entries of each page is
             // void.
-            return self.recount_dat(task);
+            return recount::dat(self.task, &mut self.files.metadata.dat);
         }
-        let records = self.newest_records(task, newest);
+        let records = NewestRecords::once(newest, self.reader(), self.superblock.next_partial.get());
         let first = |page: &usize| *page as u64 * DAT_ENTRIES;
         if !records.is_whole {
             loss.pages += gone.len();
@@ -194,36 +193,36 @@ impl Sfs {
                     is_taken: 1,
                     ..DatEntry::default()
                 };
-                self.metadata.dat.set(task, number, &entry)?;
+                self.files.metadata.dat.set(self.task, number, &entry)?;
                 let owner = (record.inode.get(), record.place.get());
                 loss.rebuilt.add(number, owner, address, !record.is_counted());
             }
         }
-        self.recount_dat(task)?;
+        recount::dat(self.task, &mut self.files.metadata.dat)?;
         for page in &gone {
-            self.metadata.dat.withhold(task, first(page)..first(page) + DAT_ENTRIES)?;
+            self.files.metadata.dat.withhold(self.task, first(page)..first(page) + DAT_ENTRIES)?;
         }
-        self.recount_dat(task)
+        recount::dat(self.task, &mut self.files.metadata.dat)
     }
 
     /// Corrects entries of the DAT with fields that cannot be right, before the log changes them: a mount refuses their
     /// pages, whatever the log has.
-    fn correct_entries(&mut self, task: &Task<'_>, gone: &[usize], loss: &mut Loss) -> Result<(), SfsError> {
-        let blocks = self.log_blocks();
-        if self.metadata.dat.pages() > 0
-            && let Ok(entry) = self.metadata.dat.entry_zero(task)
+    fn correct_entries(&mut self, gone: &[usize], loss: &mut Loss) -> Result<(), SfsError> {
+        let blocks = self.files.media.log_blocks();
+        if self.files.metadata.dat.pages() > 0
+            && let Ok(entry) = self.files.metadata.dat.entry_zero(self.task)
             && let Err(why) = invariants::entry_zero(&entry)
         {
-            self.metadata.dat.reset_entry_zero(task)?;
+            self.files.metadata.dat.reset_entry_zero(self.task)?;
             if !gone.contains(&0) {
                 let place = "virtual block 0".to_string();
                 loss.findings.push(Finding::new(Structure::Dat, place, why, "none", "it is put right"));
             }
         }
-        for number in 1..self.metadata.dat.len() {
-            let Ok(entry) = self.metadata.dat.get(task, number) else { continue };
+        for number in 1..self.files.metadata.dat.len() {
+            let Ok(entry) = self.files.metadata.dat.get(self.task, number) else { continue };
             let Err(why) = invariants::dat_entry(&entry, blocks) else { continue };
-            self.metadata.dat.set(task, number, &corrected(&entry, blocks))?;
+            self.files.metadata.dat.set(self.task, number, &corrected(&entry, blocks))?;
             let place = format!("virtual block {number}");
             loss.findings.push(Finding::new(Structure::Dat, place, why, "an entry that can be", "it is put right"));
         }
@@ -233,25 +232,24 @@ impl Sfs {
     /// Loads the inode file. Inodes of lost pages are lost.
     pub(super) fn load_inodes(
         &mut self,
-        task: &Task<'_>,
         superblock: &Superblock,
         newest: &mut Option<NewestRecords>,
         loss: &mut Loss,
     ) -> Result<(), SfsError> {
         let findings = loss.findings.len();
-        let (mut file, gone) = self.load_file(task, Kind::InodeFile, &superblock.inode_file, newest, loss)?;
+        let (mut file, gone) = self.load_file(Kind::InodeFile, &superblock.inode_file, newest, loss)?;
         gone.iter().for_each(|page| file.zero_page(*page));
         loss.pages += gone.len();
         loss.inode_pages = gone;
         let count = superblock.inodes.get();
-        self.metadata.inode_file = InodeFile::of_file(file, superblock.used_inodes.get());
+        self.files.metadata.inode_file = InodeFile::of_file(file, superblock.used_inodes.get());
         let is_old = superblock.version.get() < INODES_VERSION;
         if is_old || loss.findings.len() > findings {
-            self.recount_inodes(task)?;
+            recount::inodes(self.task, self.files)?;
         }
-        let expected = self.metadata.inode_file.count();
+        let expected = self.files.metadata.inode_file.count();
         if count > expected || count < expected && !is_old {
-            let found = format!("there are {count} inodes in {} pages", self.metadata.inode_file.pages());
+            let found = format!("there are {count} inodes in {} pages", self.files.metadata.inode_file.pages());
             let place = "the superblock's inode file";
             let repair = "the number is put right";
             loss.findings.push(Finding::new(Structure::Count, place, found, expected.to_string(), repair));

@@ -13,7 +13,7 @@
 //!                               └─ roll_forward         the log since the checkpoint
 //!                                    ├─ log_tail ── log_search ── log_order ── log::LogReader
 //!                                    ├─ logged_bytes ── applied
-//!                                    └─ lost_parts ── give_up, left_out
+//!                                    └─ lost_parts ── left_out
 //! ```
 //!
 //! The table at [`open`](open::open) shows the damage that each step tolerates. A lenient opener corrects what it
@@ -42,7 +42,6 @@ mod check;
 mod checkpoint_fields;
 mod doubtful_entries;
 mod finding;
-mod give_up;
 mod left_out;
 mod load;
 mod log_order;

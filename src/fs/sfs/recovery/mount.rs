@@ -62,7 +62,7 @@ fn mount(task: &Task<'_>, opened: Opened, access: Access) -> Result<Sfs, OpenSfs
     if let Some(why) = why {
         sfs.faults.read_only = Some(why.to_string());
         // Whatever was rolled forward is durable in the log.
-        sfs.is_changed = false;
+        sfs.files.is_changed = false;
         return Ok(sfs);
     }
     if !is_clean {
@@ -74,9 +74,9 @@ fn mount(task: &Task<'_>, opened: Opened, access: Access) -> Result<Sfs, OpenSfs
             sfs.discard(task, segment)?;
         }
     }
-    sfs.tidy_zones(task)?;
+    tidy_zones(task, &sfs)?;
     if is_clean && sfs.superblock.version.get() == VERSION {
-        sfs.go_on(task);
+        go_on(task, &mut sfs);
         // It is no longer unmounted, and that must be durable before the first fsync adds to the log: a superblock
         // that says that nothing follows would have the next mount not look for it.
         sfs.write_superblocks(task, false)?;
@@ -90,42 +90,46 @@ fn mount(task: &Task<'_>, opened: Opened, access: Access) -> Result<Sfs, OpenSfs
     Ok(sfs)
 }
 
-impl Sfs {
-    /// Goes on in the segments that were open when the volume was unmounted.
-    pub(super) fn go_on(&mut self, task: &Task<'_>) {
-        let superblock = self.superblock;
-        for (head, segment, block) in superblock.open_ends() {
-            if usize::from(head) < self.log.most_heads
-                && segment < self.log.segments.count()
-                && block < self.media.segment_blocks()
-                && matches!(self.log.segments.get(segment).state, State::Written | State::Emptied)
-                && self.media.can_append_at(segment, block)
-                && self.open_segment_ends_at(task, segment, block).is_ok_and(|ends| ends)
-            {
-                self.log.segments.reopen(segment);
-                self.log.heads[usize::from(head)] = Some(Head { segment, block });
-            }
+/// Goes on in the segments that were open when the volume was unmounted.
+pub(super) fn go_on(task: &Task<'_>, volume: &mut Sfs) {
+    let superblock = volume.superblock;
+    for (head, segment, block) in superblock.open_ends() {
+        if usize::from(head) < volume.log.most_heads
+            && segment < volume.files.segments.count()
+            && block < volume.files.media.segment_blocks()
+            && matches!(volume.files.segments.get(segment).state, State::Written | State::Emptied)
+            && volume.files.media.can_append_at(segment, block)
+            && ends_at(task, volume, segment, block)
+        {
+            volume.files.segments.reopen(segment);
+            volume.log.heads[usize::from(head)] = Some(Head { segment, block });
         }
     }
+}
 
-    /// Zones that are open and will not be written on take what a device has few of.
-    pub(super) fn tidy_zones(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
-        if !self.media.is_zoned() {
-            return Ok(());
-        }
-        let superblock = self.superblock;
-        let stays_open = |segment: u32| {
-            let mut heads = superblock.open_ends().filter(|(head, ..)| usize::from(*head) < self.log.most_heads);
-            superblock.clean.get() == 1 && heads.any(|(_, open, _)| open == segment)
-        };
-        for segment in 0..self.log.segments.count() {
-            let goes_on = stays_open(segment);
-            match self.log.segments.get(segment).state {
-                _ if goes_on => {}
-                State::Free => self.media.discard(task, segment)?,
-                _ => self.media.end(task, segment)?,
-            }
-        }
-        Ok(())
+/// Zones that are open and will not be written on take what a device has few of.
+pub(super) fn tidy_zones(task: &Task<'_>, volume: &Sfs) -> Result<(), SfsError> {
+    if !volume.files.media.is_zoned() {
+        return Ok(());
     }
+    let superblock = volume.superblock;
+    let stays_open = |segment: u32| {
+        let mut heads = superblock.open_ends().filter(|(head, ..)| usize::from(*head) < volume.log.most_heads);
+        superblock.clean.get() == 1 && heads.any(|(_, open, _)| open == segment)
+    };
+    for segment in 0..volume.files.segments.count() {
+        let goes_on = stays_open(segment);
+        match volume.files.segments.get(segment).state {
+            _ if goes_on => {}
+            State::Free => volume.files.media.discard(task, segment)?,
+            _ => volume.files.media.end(task, segment)?,
+        }
+    }
+    Ok(())
+}
+
+/// True if an open segment of a checkpoint ends where the superblock says, so that the log can go on there.
+fn ends_at(task: &Task<'_>, volume: &Sfs, segment: u32, block: u32) -> bool {
+    let next = volume.superblock.next_partial.get();
+    volume.files.media.holds_stamps() || volume.log_reader(task).end_before(segment, next).is_ok_and(|end| end == block)
 }

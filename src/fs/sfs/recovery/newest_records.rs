@@ -1,12 +1,10 @@
 //! The newest record of each block in the log up to the checkpoint: metadata that the checkpoint has lost is rebuilt
 //! from them.
 
-use crate::fs::sfs::Sfs;
 use crate::fs::sfs::log::records::Record;
 use crate::fs::sfs::log::{LogReader, PartialSegment, Summary};
 use crate::fs::sfs::media::format::{BlockRecord, Kind, Pointer};
 use crate::fs::sfs::metadata::paged::{FANOUT, LEVEL_SHIFT};
-use crate::task::Task;
 use std::collections::BTreeMap;
 
 /// The newest record of a block.
@@ -33,6 +31,11 @@ pub(super) struct NewestRecords {
 }
 
 impl NewestRecords {
+    /// The newest records with numbers below `next`, which are read when they are first asked for.
+    pub fn once<'a>(newest: &'a mut Option<NewestRecords>, reader: LogReader<'_>, next: u64) -> &'a NewestRecords {
+        newest.get_or_insert_with(|| NewestRecords::read(reader, next))
+    }
+
     /// Reads all partial segments with numbers below `next`.
     fn read(reader: LogReader<'_>, next: u64) -> NewestRecords {
         let mut newest = NewestRecords { blocks: BTreeMap::new(), holes: BTreeMap::new(), is_whole: true };
@@ -88,17 +91,6 @@ impl NewestRecords {
             return None;
         }
         Some(Pointer { address: newest.address.into(), crc: newest.record.crc, taken: 0.into() })
-    }
-}
-
-impl Sfs {
-    /// The newest records up to the checkpoint that is loaded, which are read when they are first asked for.
-    pub(super) fn newest_records<'a>(
-        &self,
-        task: &Task<'_>,
-        newest: &'a mut Option<NewestRecords>,
-    ) -> &'a NewestRecords {
-        newest.get_or_insert_with(|| NewestRecords::read(self.log_reader(task), self.superblock.next_partial.get()))
     }
 }
 

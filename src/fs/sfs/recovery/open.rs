@@ -1,11 +1,16 @@
 //! The one way from a medium to a volume in memory: superblocks, metadata files, fields, log. Nothing is written.
 
+use super::checkpoint_fields::CheckpointFields;
 use super::finding::{Finding, Structure};
+use super::load::Loading;
 use super::metadata_files::Loss;
+use super::named_blocks::NamedBlocks;
 use super::rebuilt_entries::RebuiltEntries;
+use super::roll_forward::roll_forward;
 use super::superblocks::{self, AllFound, Damaged, Found};
 use crate::device::Medium;
 use crate::fs::sfs::error::{OpenSfsError, SfsError};
+use crate::fs::sfs::files::Files;
 use crate::fs::sfs::make::{Identity, check_shape};
 use crate::fs::sfs::media::format::INODES;
 use crate::fs::sfs::media::format::{BLOCK, LOST};
@@ -124,28 +129,29 @@ pub(super) fn open(
     let Located { medium, superblocks, newest } = located;
     let media = media_of(medium, &superblocks, &newest);
     let mut volume = Sfs::assemble(media, settings, limits, newest.superblock, identity);
-    let (chosen, mut loss) = volume.load_checkpoint(task, &superblocks, tolerance)?;
+    let (chosen, mut loss) = load_checkpoint(task, &mut volume, &superblocks, tolerance)?;
     let is_whole = loss.findings.is_empty();
     findings.append(&mut loss.findings);
     let mut is_clean = chosen.superblock.clean.get() == 1;
     match tolerance {
-        Tolerance::Strict => volume.check_checkpoint(task)?,
+        Tolerance::Strict => fields(task, &mut volume).check_checkpoint()?,
         Tolerance::Lenient => {
-            if volume.last_partial(task)?.is_none() {
-                volume.follow_the_higher(&chosen, &superblocks);
+            if fields(task, &mut volume).last_partial()?.is_none() {
+                fields(task, &mut volume).follow_the_higher(&chosen, &superblocks);
             }
-            findings.extend(volume.correct_checkpoint(task, &mut is_clean)?);
+            findings.extend(fields(task, &mut volume).correct_checkpoint(&mut is_clean)?);
         }
     }
     if !is_clean {
         if tolerance == Tolerance::Lenient && is_whole {
             // Without a log to change them, the survey looks at them.
-            findings.extend(volume.correct_counts(task)?);
+            findings.extend(fields(task, &mut volume).correct_counts()?);
         }
         if tolerance == Tolerance::Lenient {
-            volume.withhold_named(task)?;
+            let most_taken = volume.limits.most_taken(volume.files.media.log_blocks());
+            NamedBlocks { task, files: &mut volume.files, most_taken }.withhold_named()?;
         }
-        findings.extend(volume.apply_log_since(task, &chosen, &mut loss, tolerance)?);
+        findings.extend(apply_log_since(task, &mut volume, &chosen, &mut loss, tolerance)?);
     }
     // No superblock may seem newer than the next.
     volume.superblock.sequence = newest.superblock.sequence;
@@ -212,62 +218,64 @@ fn damaged_superblocks(located: &Located) -> Vec<Finding> {
     findings
 }
 
-impl Sfs {
-    /// Loads a checkpoint: the newest, all of it, or the best as far as it can be read.
-    fn load_checkpoint(
-        &mut self,
-        task: &Task<'_>,
-        superblocks: &AllFound,
-        tolerance: Tolerance,
-    ) -> Result<(Found, Loss), OpenSfsError> {
-        match tolerance {
-            Tolerance::Strict => {
-                self.load(task)?;
-                Ok((superblocks.newest()?, Loss::default()))
-            }
-            Tolerance::Lenient => self.load_best(task, superblocks),
-        }
-    }
+fn fields<'a>(task: &'a Task<'a>, volume: &'a mut Sfs) -> CheckpointFields<'a> {
+    CheckpointFields { task, superblock: &mut volume.superblock, files: &mut volume.files }
+}
 
-    /// Applies the log since the loaded checkpoint. If it cannot be applied, a lenient opener goes on with the
-    /// checkpoint alone.
-    fn apply_log_since(
-        &mut self,
-        task: &Task<'_>,
-        chosen: &Found,
-        loss: &mut Loss,
-        tolerance: Tolerance,
-    ) -> Result<Vec<Finding>, OpenSfsError> {
-        let findings = match (tolerance, self.roll_forward(task)) {
-            (Tolerance::Strict, rolled) => return Ok(rolled?),
-            (Tolerance::Lenient, Ok(findings)) => {
-                // As for a mount: a repair ends with a checkpoint, for which there must be room.
-                self.release_by_log();
-                findings
-            }
-            (Tolerance::Lenient, Err(error)) => {
-                let next = self.superblock.next_partial;
-                loss.rebuilt = self.load_in_part(task, &chosen.superblock)?.rebuilt;
-                // No number that lies anywhere on the media is given out again.
-                self.superblock.next_partial = next;
-                let (place, repair) =
-                    ("the log since the last checkpoint", "what was synced since the last checkpoint is lost");
-                let (found, expected) = (error.to_string(), "records that can be applied");
-                vec![Finding::new(Structure::Log, place, found, expected, repair)]
-            }
-        };
-        self.drop_lost_inodes(&loss.inode_pages, chosen.superblock.inodes.get());
-        Ok(findings)
-    }
-
-    /// Drops inodes below `count` on lost pages: the log has only what changed of them, and the rest would read as
-    /// zeros.
-    fn drop_lost_inodes(&mut self, pages: &[usize], count: u64) {
-        let is_lost = |number: &u64| pages.contains(&((number / INODES) as usize)) && *number < count;
-        let lost: Vec<u64> = self.inodes.iter().map(|inode| inode.number).filter(is_lost).collect();
-        for number in lost {
-            self.inodes.remove(number);
-            self.orphans.remove(&number);
+/// Loads a checkpoint: the newest, all of it, or the best as far as it can be read.
+fn load_checkpoint(
+    task: &Task<'_>,
+    volume: &mut Sfs,
+    superblocks: &AllFound,
+    tolerance: Tolerance,
+) -> Result<(Found, Loss), OpenSfsError> {
+    match tolerance {
+        Tolerance::Strict => {
+            Loading::of(task, volume).load()?;
+            Ok((superblocks.newest()?, Loss::default()))
         }
+        Tolerance::Lenient => Loading::of(task, volume).load_best(superblocks),
+    }
+}
+
+/// Applies the log since the loaded checkpoint. If it cannot be applied, a lenient opener goes on with the
+/// checkpoint alone.
+fn apply_log_since(
+    task: &Task<'_>,
+    volume: &mut Sfs,
+    chosen: &Found,
+    loss: &mut Loss,
+    tolerance: Tolerance,
+) -> Result<Vec<Finding>, OpenSfsError> {
+    let findings = match (tolerance, roll_forward(task, volume)) {
+        (Tolerance::Strict, rolled) => return Ok(rolled?),
+        (Tolerance::Lenient, Ok(findings)) => {
+            // As for a mount: a repair ends with a checkpoint, for which there must be room.
+            volume.release_by_log();
+            findings
+        }
+        (Tolerance::Lenient, Err(error)) => {
+            let next = volume.superblock.next_partial;
+            loss.rebuilt = Loading::of(task, volume).load_in_part(&chosen.superblock)?.rebuilt;
+            // No number that lies anywhere on the media is given out again.
+            volume.superblock.next_partial = next;
+            let (place, repair) =
+                ("the log since the last checkpoint", "what was synced since the last checkpoint is lost");
+            let (found, expected) = (error.to_string(), "records that can be applied");
+            vec![Finding::new(Structure::Log, place, found, expected, repair)]
+        }
+    };
+    drop_lost_inodes(&mut volume.files, &loss.inode_pages, chosen.superblock.inodes.get());
+    Ok(findings)
+}
+
+/// Drops inodes below `count` on lost pages: the log has only what changed of them, and the rest would read as
+/// zeros.
+fn drop_lost_inodes(files: &mut Files, pages: &[usize], count: u64) {
+    let is_lost = |number: &u64| pages.contains(&((number / INODES) as usize)) && *number < count;
+    let lost: Vec<u64> = files.inodes.iter().map(|inode| inode.number).filter(is_lost).collect();
+    for number in lost {
+        files.inodes.remove(number);
+        files.orphans.remove(&number);
     }
 }

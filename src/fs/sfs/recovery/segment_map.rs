@@ -2,8 +2,8 @@
 //! paper show); and all, with the groups they were written for, as inspect shows them.
 
 use super::open::{Tolerance, open};
+use super::survey::surveyor;
 use crate::device::Medium;
-use crate::device::UnitMap;
 use crate::fs::sfs::error::OpenSfsError;
 use crate::fs::sfs::log::segments::State;
 use crate::fs::sfs::make::Identity;
@@ -113,126 +113,89 @@ pub fn segment_map(medium: Medium, settings: &SfsSettings) -> Result<SegmentMap,
     let task = &Task::at(Time::ZERO);
     let identity = Identity { seed: 0, origin: Timestamp(0) };
     let mut opened = open(task, medium, settings, identity, Tolerance::Lenient)?;
-    let survey = opened.volume.survey(task, false, &opened.rebuilt)?;
+    let survey = surveyor(task, &mut opened.volume).survey(false, &opened.rebuilt)?;
     let given_up = survey.given_up;
     let findings = opened.findings.len() + survey.faults.len();
-    let heads = opened.volume.open_ends(task, opened.is_clean)?;
-    Ok(opened.volume.segment_map(opened.is_clean, heads, given_up, findings))
+    let heads = open_ends(task, &opened.volume, opened.is_clean)?;
+    Ok(map_of(&opened.volume, opened.is_clean, heads, given_up, findings))
 }
 
-fn state_name(state: State) -> &'static str {
-    match state {
-        State::Free => "free",
-        State::Emptied => "emptied",
-        State::Open => "open",
-        State::Written => "written",
+/// The ends of the log in the open segments of data: after an unmount as the superblock names them, and after a crash
+/// where the log ends.
+fn open_ends(task: &Task<'_>, volume: &Sfs, is_clean: bool) -> Result<Vec<HeadRow>, OpenSfsError> {
+    if is_clean {
+        let ends = volume.superblock.open_ends();
+        return Ok(ends.map(|(group, segment, block)| HeadRow { group, segment, block }).collect());
+    }
+    let (reader, next) = (volume.log_reader(task), volume.superblock.next_partial.get());
+    let mut heads = Vec::new();
+    for (group, segment) in volume.files.segments.last_opened().into_iter().filter(|(group, _)| *group != NO_GROUP) {
+        let block = reader.end_before(segment, next)?;
+        if block + 1 < reader.segment_blocks() {
+            heads.push(HeadRow { group, segment, block });
+        }
+    }
+    Ok(heads)
+}
+
+fn map_of(volume: &Sfs, is_clean: bool, heads: Vec<HeadRow>, given_up_blocks: u64, findings: usize) -> SegmentMap {
+    let census = volume.census();
+    let capacity = volume.limits.segment_capacity;
+    let utilization = |live: u64, segments: u32| live as f64 / (f64::from(segments.max(1)) * f64::from(capacity));
+    let segments: Vec<SegmentRow> = (0..volume.files.segments.count())
+        .map(|number| {
+            let segment = volume.files.segments.get(number);
+            SegmentRow {
+                segment: number,
+                state: match heads.iter().any(|head| head.segment == number) {
+                    true => "open",
+                    false => segment.state.name(),
+                },
+                is_metadata: segment.is_metadata,
+                group: (segment.group != NO_GROUP && segment.state != State::Free).then_some(segment.group),
+                live_blocks: segment.live,
+                utilization: utilization(segment.live.into(), 1),
+                hotness: hotness::of_segment(&volume.files.segments.view(number, segment), census.tick),
+                written: segment.written.0,
+            }
+        })
+        .collect();
+    let space = volume.space();
+    SegmentMap {
+        segment_bytes: u64::from(volume.files.media.segment_blocks()) * BLOCK as u64,
+        segment_capacity: capacity,
+        checkpoint: volume.superblock.sequence.get(),
+        is_clean,
+        tick: census.tick.0,
+        blocks: space.blocks,
+        free_blocks: space.free_blocks,
+        inodes: volume.files.metadata.inode_file.used(),
+        given_up_blocks,
+        findings,
+        heads,
+        groups: group_rows(capacity, &segments, &census.centres),
+        segments,
     }
 }
 
-impl Sfs {
-    /// Counts what lives in the segments. Those that are free, open, empty or of metadata are left out.
-    pub fn census(&self) -> Census {
-        Census {
-            tick: self.tick,
-            segments: self
-                .log
-                .segments
-                .views()
-                .filter(|view| !self.log.segments.get(view.number).is_metadata)
-                .collect(),
-            centres: self.grouping.centres().to_vec(),
+fn group_rows(capacity: u32, segments: &[SegmentRow], centres: &[f64]) -> Vec<GroupRow> {
+    let data = |row: &&SegmentRow| !row.is_metadata && row.live_blocks > 0;
+    let mut numbers: Vec<Option<u8>> = segments.iter().filter(data).map(|row| row.group).collect();
+    numbers.sort_unstable_by_key(|group| group.unwrap_or(NO_GROUP));
+    numbers.dedup();
+    let row = |group: Option<u8>| {
+        let its = || segments.iter().filter(data).filter(|row| row.group == group);
+        let live: u64 = its().map(|row| u64::from(row.live_blocks)).sum();
+        let count = its().count() as u32;
+        let mean: f64 = its().map(|row| row.hotness * f64::from(row.live_blocks)).sum::<f64>() / live.max(1) as f64;
+        GroupRow {
+            group,
+            hotness: group.and_then(|group| centres.get(usize::from(group)).copied()),
+            segments: count,
+            live_blocks: live,
+            utilization: live as f64 / (f64::from(count.max(1)) * f64::from(capacity)),
+            live_hotness: mean,
         }
-    }
-
-    /// The state of each segment.
-    pub(in crate::fs::sfs) fn unit_map(&self) -> UnitMap {
-        let segments = || (0..self.log.segments.count()).map(|number| self.log.segments.get(number));
-        UnitMap {
-            unit: "segment",
-            size: self.limits.segment_capacity.into(),
-            live: segments().map(|segment| segment.live).collect(),
-            states: segments().map(|segment| state_name(segment.state)).collect(),
-            ..UnitMap::default()
-        }
-    }
-
-    /// The ends of the log in the open segments of data: after an unmount as the superblock names them, and after a crash
-    /// where the log ends.
-    fn open_ends(&self, task: &Task<'_>, is_clean: bool) -> Result<Vec<HeadRow>, OpenSfsError> {
-        if is_clean {
-            let ends = self.superblock.open_ends();
-            return Ok(ends.map(|(group, segment, block)| HeadRow { group, segment, block }).collect());
-        }
-        let (reader, next) = (self.log_reader(task), self.superblock.next_partial.get());
-        let mut heads = Vec::new();
-        for (group, segment) in self.log.segments.last_opened().into_iter().filter(|(group, _)| *group != NO_GROUP) {
-            let block = reader.end_before(segment, next)?;
-            if block + 1 < reader.segment_blocks() {
-                heads.push(HeadRow { group, segment, block });
-            }
-        }
-        Ok(heads)
-    }
-
-    fn segment_map(&self, is_clean: bool, heads: Vec<HeadRow>, given_up_blocks: u64, findings: usize) -> SegmentMap {
-        let census = self.census();
-        let capacity = self.limits.segment_capacity;
-        let utilization = |live: u64, segments: u32| live as f64 / (f64::from(segments.max(1)) * f64::from(capacity));
-        let segments: Vec<SegmentRow> = (0..self.log.segments.count())
-            .map(|number| {
-                let segment = self.log.segments.get(number);
-                SegmentRow {
-                    segment: number,
-                    state: match heads.iter().any(|head| head.segment == number) {
-                        true => "open",
-                        false => state_name(segment.state),
-                    },
-                    is_metadata: segment.is_metadata,
-                    group: (segment.group != NO_GROUP && segment.state != State::Free).then_some(segment.group),
-                    live_blocks: segment.live,
-                    utilization: utilization(segment.live.into(), 1),
-                    hotness: hotness::of_segment(&self.log.segments.view(number, segment), census.tick),
-                    written: segment.written.0,
-                }
-            })
-            .collect();
-        let space = self.space();
-        SegmentMap {
-            segment_bytes: u64::from(self.media.segment_blocks()) * BLOCK as u64,
-            segment_capacity: capacity,
-            checkpoint: self.superblock.sequence.get(),
-            is_clean,
-            tick: census.tick.0,
-            blocks: space.blocks,
-            free_blocks: space.free_blocks,
-            inodes: self.metadata.inode_file.used(),
-            given_up_blocks,
-            findings,
-            heads,
-            groups: self.group_rows(&segments, &census.centres),
-            segments,
-        }
-    }
-
-    fn group_rows(&self, segments: &[SegmentRow], centres: &[f64]) -> Vec<GroupRow> {
-        let data = |row: &&SegmentRow| !row.is_metadata && row.live_blocks > 0;
-        let mut numbers: Vec<Option<u8>> = segments.iter().filter(data).map(|row| row.group).collect();
-        numbers.sort_unstable_by_key(|group| group.unwrap_or(NO_GROUP));
-        numbers.dedup();
-        let row = |group: Option<u8>| {
-            let its = || segments.iter().filter(data).filter(|row| row.group == group);
-            let live: u64 = its().map(|row| u64::from(row.live_blocks)).sum();
-            let count = its().count() as u32;
-            let mean: f64 = its().map(|row| row.hotness * f64::from(row.live_blocks)).sum::<f64>() / live.max(1) as f64;
-            GroupRow {
-                group,
-                hotness: group.and_then(|group| centres.get(usize::from(group)).copied()),
-                segments: count,
-                live_blocks: live,
-                utilization: live as f64 / (f64::from(count.max(1)) * f64::from(self.limits.segment_capacity)),
-                live_hotness: mean,
-            }
-        };
-        numbers.into_iter().map(row).collect()
-    }
+    };
+    numbers.into_iter().map(row).collect()
 }

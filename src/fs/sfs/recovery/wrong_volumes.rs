@@ -54,7 +54,7 @@ fn volume(task: &Task<'_>) -> (Sfs, TestPartialSegment) {
 
 /// Unmounts it as it is, repairs it, mounts it, and finds nothing more. Answers what was found, and the volume.
 fn repaired(task: &Task<'_>, mut sfs: Sfs) -> (Vec<Structure>, String, Sfs) {
-    sfs.is_changed = true;
+    sfs.files.is_changed = true;
     sfs.checkpoint(task, true).unwrap();
     let opened = open(task, sfs.into_medium(), &settings(), IDENTITY, Tolerance::Lenient).unwrap();
     let (repaired, sfs) = repair_opened(task, opened).unwrap();
@@ -89,10 +89,10 @@ fn a_volume_that_is_right_has_nothing_wrong() {
 fn links_and_parents_are_put_right() {
     let task = &Task::at(Time::ZERO);
     let (mut sfs, made) = volume(task);
-    sfs.inode_mut(task, made.file).unwrap().links = 3;
-    sfs.inode_mut(task, made.directory).unwrap().links = 9;
-    sfs.inode_mut(task, made.within).unwrap().parent = 1;
-    sfs.inode_mut(task, made.large).unwrap().blocks = 4;
+    sfs.files.inode_mut(task, made.file).unwrap().links = 3;
+    sfs.files.inode_mut(task, made.directory).unwrap().links = 9;
+    sfs.files.inode_mut(task, made.within).unwrap().parent = 1;
+    sfs.files.inode_mut(task, made.large).unwrap().blocks = 4;
     let (structures, text, mut sfs) = repaired(task, sfs);
     assert_eq!(structures.len(), 4, "{text}");
     for said in ["3 names; right would be: 1", "9 links; right would be: 3", "'..' is directory 1", "have 4 blocks"] {
@@ -106,7 +106,7 @@ fn links_and_parents_are_put_right() {
 fn what_lost_its_name_gets_one_in_lost_and_found() {
     let task = &Task::at(Time::ZERO);
     let (mut sfs, made) = volume(task);
-    sfs.remove_name(task, 1, b"directory").unwrap();
+    sfs.files.remove_name(task, 1, b"directory").unwrap();
     let (structures, text, mut sfs) = repaired(task, sfs);
     assert!(structures.contains(&Structure::Directory) && text.contains("has no name"), "{text}");
     let name = format!("#{}", made.directory);
@@ -121,9 +121,9 @@ fn what_lost_its_name_gets_one_in_lost_and_found() {
 fn directories_that_lie_in_each_other_are_taken_apart() {
     let task = &Task::at(Time::ZERO);
     let (mut sfs, made) = volume(task);
-    sfs.remove_name(task, 1, b"directory").unwrap();
-    sfs.add_name(task, made.within, b"loop", made.directory, FileKind::Directory).unwrap();
-    sfs.inode_mut(task, made.directory).unwrap().parent = made.within;
+    sfs.files.remove_name(task, 1, b"directory").unwrap();
+    sfs.files.add_name(task, made.within, b"loop", made.directory, FileKind::Directory).unwrap();
+    sfs.files.inode_mut(task, made.directory).unwrap().parent = made.within;
     let (_, text, mut sfs) = repaired(task, sfs);
     assert!(text.contains("it lies in itself"), "{text}");
     let name = format!("#{}", made.directory);
@@ -142,7 +142,7 @@ fn names_that_cannot_be_are_taken_away() {
         (b"sl/ash", made.file, FileKind::Regular),
         (b"kind", made.file, FileKind::Fifo),
     ] {
-        sfs.add_name(task, 1, name, inode, kind).unwrap();
+        sfs.files.add_name(task, 1, name, inode, kind).unwrap();
     }
     let (_, text, mut sfs) = repaired(task, sfs);
     for said in ["it is there twice", "inode 77, which is none", "has another name", "no name can be so", "of kind 4"] {
@@ -156,10 +156,10 @@ fn names_that_cannot_be_are_taken_away() {
 fn a_block_that_two_maps_name_is_the_firsts_and_the_others_is_given_up() {
     let task = &Task::at(Time::ZERO);
     let (mut sfs, made) = volume(task);
-    let taken = sfs.mapped(task, made.file, 0).unwrap();
-    let map = sfs.inode(task, made.large).unwrap().roots[0];
-    set_number(sfs.metadata_block_mut(task, map, made.large, NO_PLACE).unwrap(), 3, taken);
-    set_number(sfs.metadata_block_mut(task, map, made.large, NO_PLACE).unwrap(), 4, 1 << 40);
+    let taken = sfs.files.mapped(task, made.file, 0).unwrap();
+    let map = sfs.files.inode(task, made.large).unwrap().roots[0];
+    set_number(sfs.files.metadata_block_mut(task, map, made.large, NO_PLACE).unwrap(), 3, taken);
+    set_number(sfs.files.metadata_block_mut(task, map, made.large, NO_PLACE).unwrap(), 4, 1 << 40);
     let (_, text, mut sfs) = repaired(task, sfs);
     assert!(text.contains("it is named elsewhere, too") && text.contains("there are 128"), "{text}");
     let mut bytes = vec![0; 4096];
@@ -175,36 +175,36 @@ fn a_block_that_two_maps_name_is_the_firsts_and_the_others_is_given_up() {
 fn what_nobody_names_is_freed_and_counts_are_made_anew() {
     let task = &Task::at(Time::ZERO);
     let (mut sfs, made) = volume(task);
-    let used = sfs.metadata.dat.used();
+    let used = sfs.files.metadata.dat.used();
     for _ in 0..5 {
-        sfs.metadata.dat.take(task).unwrap();
+        sfs.files.metadata.dat.take(task).unwrap();
     }
-    sfs.metadata.dat.set_counted(0, 90);
-    sfs.inode_mut(task, made.file).unwrap().attributes = 0;
+    sfs.files.metadata.dat.set_counted(0, 90);
+    sfs.files.inode_mut(task, made.file).unwrap().attributes = 0;
     let (structures, text, sfs) = repaired(task, sfs);
     assert!(text.contains("6 virtual blocks") && text.contains("90 entries"), "{text}");
     assert!(structures.contains(&Structure::Count));
-    assert_eq!(sfs.metadata.dat.used(), used - 1);
+    assert_eq!(sfs.files.metadata.dat.used(), used - 1);
 }
 
 #[test]
 fn which_inodes_are_in_use_is_counted_anew() {
     let task = &Task::at(Time::ZERO);
     let (mut sfs, _) = volume(task);
-    let (taken, used) = (sfs.metadata.inode_file.taken(0), sfs.metadata.inode_file.used());
-    sfs.metadata.inode_file.set_taken(0, u16::MAX);
+    let (taken, used) = (sfs.files.metadata.inode_file.taken(0), sfs.files.metadata.inode_file.used());
+    sfs.files.metadata.inode_file.set_taken(0, u16::MAX);
     let (structures, text, sfs) = repaired(task, sfs);
     assert!(structures == [Structure::Count] && text.contains("inodes 1111111111111111"), "{text}");
-    assert_eq!((sfs.metadata.inode_file.taken(0), sfs.metadata.inode_file.used()), (taken, used));
+    assert_eq!((sfs.files.metadata.inode_file.taken(0), sfs.files.metadata.inode_file.used()), (taken, used));
 }
 
 #[test]
 fn usage_is_counted_anew() {
     let task = &Task::at(Time::ZERO);
     let (mut sfs, made) = volume(task);
-    let number = sfs.mapped(task, made.large, 0).unwrap();
-    let address = sfs.metadata.dat.get(task, number).unwrap().address.get();
-    sfs.log.segments.lose((address / 16) as u32, crate::fs::sfs::media::format::Kind::Data, 1, 5);
+    let number = sfs.files.mapped(task, made.large, 0).unwrap();
+    let address = sfs.files.metadata.dat.get(task, number).unwrap().address.get();
+    sfs.files.segments.lose((address / 16) as u32, crate::fs::sfs::media::format::Kind::Data, 1, 5);
     assert_eq!(sfs.check(task).unwrap()[0].structure, Structure::Usage, "while it is mounted");
     let (structures, text, mut sfs) = repaired(task, sfs);
     assert_eq!(structures, [Structure::Usage], "{text}");
@@ -215,7 +215,7 @@ fn usage_is_counted_anew() {
 fn a_root_that_is_none_is_made_anew() {
     let task = &Task::at(Time::ZERO);
     let (mut sfs, made) = volume(task);
-    sfs.inode_mut(task, 1).unwrap().kind = FileKind::Fifo;
+    sfs.files.inode_mut(task, 1).unwrap().kind = FileKind::Fifo;
     let (_, text, mut sfs) = repaired(task, sfs);
     assert!(text.contains("it is no directory"), "{text}");
     let found = sfs.lookup(task, InodeNumber::ROOT, b"lost+found").unwrap();
@@ -227,11 +227,11 @@ fn attributes_whose_list_names_blocks_of_others_or_none_are_taken_away_and_the_r
     let task = &Task::at(Time::ZERO);
     for wrong in 0..3 {
         let (mut sfs, made) = volume(task);
-        let used = sfs.used_blocks();
+        let used = sfs.files.metadata.used_blocks();
         sfs.set_extended_attribute(task, InodeNumber(made.large), b"user.wide", &[7; 20_000], None).unwrap();
-        let first = sfs.inode(task, made.large).unwrap().attributes;
-        let other = sfs.mapped(task, made.large, 0).unwrap();
-        let list = sfs.metadata_block_mut(task, first, made.large, NO_PLACE).unwrap();
+        let first = sfs.files.inode(task, made.large).unwrap().attributes;
+        let other = sfs.files.mapped(task, made.large, 0).unwrap();
+        let list = sfs.files.metadata_block_mut(task, first, made.large, NO_PLACE).unwrap();
         match wrong {
             0 => set_number(list, 2, other),
             1 => set_number(list, 3, 1 << 40),
@@ -243,7 +243,11 @@ fn attributes_whose_list_names_blocks_of_others_or_none_are_taken_away_and_the_r
         assert_eq!(sfs.extended_attribute(task, InodeNumber(made.file), b"user.a").unwrap(), b"b");
         let mut bytes = [0; 100_000];
         assert_eq!(sfs.read(task, InodeNumber(made.large), 0, &mut bytes).unwrap(), bytes.len());
-        assert!(bytes == [2; 100_000] && sfs.used_blocks() <= used + 1, "{wrong}: {} {used}", sfs.used_blocks());
+        assert!(
+            bytes == [2; 100_000] && sfs.files.metadata.used_blocks() <= used + 1,
+            "{wrong}: {} {used}",
+            sfs.files.metadata.used_blocks()
+        );
     }
 }
 
@@ -264,7 +268,7 @@ fn a_repair_ends_the_zones_that_a_killed_mount_had_open() {
         sfs.sync_file(task, file, Durable::All).unwrap();
         // The mount is killed here.
         let mut opened = open(task, sfs.into_medium(), &settings, IDENTITY, Tolerance::Lenient).unwrap();
-        opened.volume.inode_mut(task, file.0).unwrap().links = 7;
+        opened.volume.files.inode_mut(task, file.0).unwrap().links = 7;
         let (repaired, repaired_volume) = repair_opened(task, opened).unwrap();
         assert!(!repaired.findings.is_empty() && repaired.left.is_empty());
         sfs = Sfs::open(task, repaired_volume.into_medium(), &settings, IDENTITY, false).unwrap();

@@ -64,27 +64,27 @@ impl Sfs {
     fn begin_checkpoint(&mut self, task: &Task<'_>, clean: bool) -> Result<WrittenCheckpoint, SfsError> {
         // Data blocks of groups that do not fill a segment.
         self.write_rest(task)?;
-        debug_assert_eq!(self.dirty_blocks.len(), 0, "a checkpoint leaves no dirty data block");
+        debug_assert_eq!(self.files.dirty_blocks.len(), 0, "a checkpoint leaves no dirty data block");
         // Metadata blocks, which change the DAT.
-        let blocks: Vec<Item> = self.metadata.blocks.dirty_numbers().into_iter().map(Item::Metadata).collect();
+        let blocks: Vec<Item> = self.files.metadata.blocks.dirty_numbers().into_iter().map(Item::Metadata).collect();
         self.write_blocks(task, Destination::Metadata, &blocks)?;
-        debug_assert_eq!(self.metadata.blocks.dirty(), 0, "a checkpoint leaves no dirty metadata block");
+        debug_assert_eq!(self.files.metadata.blocks.dirty(), 0, "a checkpoint leaves no dirty metadata block");
         // Inodes in their current state. Freed numbers of inodes and virtual blocks become free.
         self.store_inodes(task)?;
-        debug_assert_eq!(self.inodes.changed(), 0, "a checkpoint leaves no dirty inode");
-        self.metadata.dat.apply_frees(task)?;
+        debug_assert_eq!(self.files.inodes.changed(), 0, "a checkpoint leaves no dirty inode");
+        self.files.metadata.dat.apply_frees(task)?;
         self.free_pages();
         self.write_paged(task, Kind::InodeFile)?;
         self.write_paged(task, Kind::Dat)?;
         self.check_emptied(task)?;
         self.write_usage(task)?;
 
-        self.is_changed = false;
-        self.log.records.clear();
+        self.files.is_changed = false;
+        self.files.records.clear();
         self.renamed.clear();
-        self.log.segments.end_cleaning();
-        self.log.segments.apply_frees();
-        self.inodes.checkpoint();
+        self.files.segments.end_cleaning();
+        self.files.segments.apply_frees();
+        self.files.inodes.checkpoint();
         self.log.is_flushing = true;
         Ok(WrittenCheckpoint { superblocks: self.next_superblocks(clean) })
     }
@@ -94,16 +94,16 @@ impl Sfs {
         assert!(self.log.is_flushing, "a checkpoint is in progress");
         self.log.is_flushing = false;
         self.superblock = stored.inspect_err(|error| {
-            self.is_changed = true;
+            self.files.is_changed = true;
             self.fail(format!("a checkpoint failed: {error}"));
         })?;
         self.note_flushed();
         self.counts.sent.add(Label::first(Cause::Checkpoint, Content::Metadata), 2);
         self.log.is_unsealed = false;
         self.faults.in_checkpoint = None;
-        self.metadata.inode_file.end_checkpoint();
+        self.files.metadata.inode_file.end_checkpoint();
         self.log.epoch += 1;
-        for segment in self.log.segments.release(|segment| segment.is_settled) {
+        for segment in self.files.segments.release(|segment| segment.is_settled) {
             self.discard(task, segment)?;
         }
         self.log.segments_since_checkpoint = 0;
@@ -114,38 +114,39 @@ impl Sfs {
 
     /// Stores dirty inodes in the pages of the inode file, and links those without a name.
     fn store_inodes(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
-        self.metadata.inode_file.apply_frees(task)?;
-        for number in self.inodes.take_changed() {
-            let next = match self.orphans.contains(&number) {
-                true => self.orphans.range(number + 1..).next().copied().unwrap_or(0),
+        self.files.metadata.inode_file.apply_frees(task)?;
+        for number in self.files.inodes.take_changed() {
+            let next = match self.files.orphans.contains(&number) {
+                true => self.files.orphans.range(number + 1..).next().copied().unwrap_or(0),
                 false => 0,
             };
-            let image = self.inodes.peek(number).expect("the inode was just listed").image(next);
-            self.metadata.inode_file.set(task, number, &image)?;
+            let image = self.files.inodes.peek(number).expect("the inode was just listed").image(next);
+            self.files.metadata.inode_file.set(task, number, &image)?;
         }
         Ok(())
     }
 
     /// Frees pages of the DAT and of the inode file that hold nothing.
     fn free_pages(&mut self) {
-        let segment_blocks = u64::from(self.media.segment_blocks());
-        for (kind, addresses) in
-            [(Kind::Dat, self.metadata.dat.free_pages()), (Kind::InodeFile, self.metadata.inode_file.free_pages())]
-        {
+        let segment_blocks = u64::from(self.files.media.segment_blocks());
+        for (kind, addresses) in [
+            (Kind::Dat, self.files.metadata.dat.free_pages()),
+            (Kind::InodeFile, self.files.metadata.inode_file.free_pages()),
+        ] {
             for address in addresses {
-                self.log.segments.lose((address / segment_blocks) as u32, kind, 0, 0);
+                self.files.segments.lose((address / segment_blocks) as u32, kind, 0, 0);
             }
         }
     }
 
     fn write_paged(&mut self, task: &Task<'_>, kind: Kind) -> Result<(), SfsError> {
-        let numbers = self.paged(kind).list_to_write();
+        let numbers = self.files.metadata.paged(kind).list_to_write();
         let items: Vec<Item> = numbers.iter().map(|number| Item::Paged(kind, *number)).collect();
         let before = self.superblock.next_partial.get();
         let mut told = RecordsToWrite::nothing();
         let pages = numbers.iter().take_while(|number| **number >> LEVEL_SHIFT == 0).count();
         for number in &numbers[pages..] {
-            let holes = self.paged(kind).holes(*number);
+            let holes = self.files.metadata.paged(kind).holes(*number);
             if holes.iter().any(|holes| *holes != 0) {
                 told.add(&Record::Holes { kind: kind as u8, number: *number, holes: &holes }, before);
             }
@@ -154,18 +155,19 @@ impl Sfs {
         let together = if told.is_empty() { 0 } else { pages };
         self.write_blocks(task, Destination::Metadata, &items[..together])?;
         self.write_with_records(task, Destination::Metadata, &items[together..], told, false)?;
-        self.paged(kind).written();
+        self.files.metadata.paged(kind).written();
         Ok(())
     }
 
     /// Writes the usage file in one partial segment: its own blocks are part of the usage.
     fn write_usage(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
-        let pages = usage_pages(self.log.segments.count());
-        self.metadata.usage_file.grow(pages);
+        let pages = usage_pages(self.files.segments.count());
+        self.files.metadata.usage_file.grow(pages);
         for page in 0..pages {
-            self.metadata.usage_file.page_mut(task, page)?;
+            self.files.metadata.usage_file.page_mut(task, page)?;
         }
         let items: Vec<Item> = self
+            .files
             .metadata
             .usage_file
             .list_to_write()
@@ -177,15 +179,15 @@ impl Sfs {
         }
         // Its pages are filled when all addresses are assigned: see `fill_usage`.
         self.write_blocks(task, Destination::Metadata, &items)?;
-        self.metadata.usage_file.written();
+        self.files.metadata.usage_file.written();
         Ok(())
     }
 
     /// Fills the pages of the usage file after all of them have addresses.
     pub(in crate::fs::sfs) fn fill_usage(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
-        for page in 0..self.metadata.usage_file.len() {
-            let bytes = self.metadata.usage_file.page_mut(task, page)?;
-            self.log.segments.fill_page(page, bytes);
+        for page in 0..self.files.metadata.usage_file.len() {
+            let bytes = self.files.metadata.usage_file.page_mut(task, page)?;
+            self.files.segments.fill_page(page, bytes);
         }
         Ok(())
     }
@@ -193,7 +195,7 @@ impl Sfs {
     /// Writes the superblock of all durable changes to both places.
     pub(in crate::fs::sfs) fn write_superblocks(&mut self, task: &Task<'_>, clean: bool) -> Result<(), SfsError> {
         let written = WrittenCheckpoint { superblocks: self.next_superblocks(clean) };
-        self.superblock = written.store_superblocks(task, &self.media)?;
+        self.superblock = written.store_superblocks(task, &self.files.media)?;
         self.note_flushed();
         self.counts.sent.add(Label::first(Cause::Checkpoint, Content::Metadata), 2);
         Ok(())
@@ -205,21 +207,21 @@ impl Sfs {
         let mut superblock = self.superblock;
         superblock.version = VERSION.into();
         superblock.clean = u32::from(clean).into();
-        superblock.tick = self.tick.0.into();
+        superblock.tick = self.files.clock.tick.0.into();
         (superblock.open_segment, superblock.open_block) = (u32::MAX.into(), 0.into());
         superblock.heads = self.log.heads.map(|head| match head {
             Some(Head { segment, block }) => OpenEnd { segment: segment.into(), block: block.into() },
             None => OpenEnd::default(),
         });
-        superblock.next_segment = self.log.segments.next().map_or(0, |next| next + 1).into();
-        superblock.first_orphan = self.orphans.first().copied().unwrap_or(0).into();
+        superblock.next_segment = self.files.segments.next().map_or(0, |next| next + 1).into();
+        superblock.first_orphan = self.files.orphans.first().copied().unwrap_or(0).into();
         superblock.unused = 0.into();
-        superblock.inodes = self.metadata.inode_file.count().into();
-        superblock.used_inodes = self.metadata.inode_file.used().into();
-        superblock.used_blocks = self.metadata.dat.used().into();
-        superblock.inode_file = self.metadata.inode_file.root();
-        superblock.dat = self.metadata.dat.root();
-        superblock.usage_file = self.metadata.usage_file.root();
+        superblock.inodes = self.files.metadata.inode_file.count().into();
+        superblock.used_inodes = self.files.metadata.inode_file.used().into();
+        superblock.used_blocks = self.files.metadata.dat.used().into();
+        superblock.inode_file = self.files.metadata.inode_file.root();
+        superblock.dat = self.files.metadata.dat.root();
+        superblock.usage_file = self.files.metadata.usage_file.root();
         superblock.memories = (memory.len().min(crate::fs::sfs::media::format::MEMORY) as u32).into();
         for (place, number) in superblock.memory.iter_mut().zip(memory) {
             *place = F64::new(number);

@@ -7,7 +7,6 @@
 use super::{Turns, WriteBack};
 use crate::crc;
 use crate::fs::sfs::log::LogReader;
-use crate::fs::sfs::media::Media;
 use crate::fs::sfs::media::format::{self, BlockBytes, BlockRecord, DIRTY, Kind};
 use crate::fs::sfs::placement::cleaners::Greedy;
 use crate::fs::sfs::placement::{Cleaner, SegmentView, victim};
@@ -66,13 +65,13 @@ impl<T: Turns> WriteBack<'_, T> {
         }
         task.wait_until(done);
         self.turn(|sfs, task| {
-            let group = sfs.log.segments.get(segment).group;
+            let group = sfs.files.segments.get(segment).group;
             for (run, bytes) in &read {
                 for (block, bytes) in run.iter().zip(bytes.chunks_exact(width)) {
                     sfs.buffer_cleaned(task, block, bytes, group)?;
                 }
             }
-            sfs.is_changed = true;
+            sfs.files.is_changed = true;
             Ok(())
         })
     }
@@ -80,49 +79,33 @@ impl<T: Turns> WriteBack<'_, T> {
     /// The blocks of a segment according to its summaries: index in the segment, and record.
     fn contents_of(&mut self, segment: u32) -> Result<Vec<(u32, BlockRecord)>, SfsError> {
         let (identity, in_memory) =
-            self.read_state(|sfs| (sfs.superblock.identity, sfs.log.contents.get(segment as usize).cloned()))?;
-        match in_memory {
-            Some(contents) if self.media.holds_stamps() => {
-                read_summaries(self.task, &self.media, segment, contents.len())?;
-                Ok(contents)
-            }
-            _ => Ok(LogReader::new(self.task, &self.media, identity).contents(segment)?),
-        }
+            self.read_state(|sfs| (sfs.superblock.identity, sfs.log.contents_of(segment).map(<[_]>::to_vec)))?;
+        Ok(LogReader::new(self.task, &self.media, identity).contents(segment, in_memory.as_deref())?)
     }
-}
-
-/// Reads the summaries of a segment of stamps, to account for the time.
-fn read_summaries(task: &Task<'_>, media: &Media, segment: u32, blocks: usize) -> Result<(), SfsError> {
-    let first = u64::from(segment) * u64::from(media.segment_blocks());
-    let mut stamp = vec![0; media.block_width()];
-    for block in 0..format::summary_blocks(blocks as u32, 0) {
-        media.read(task, first + u64::from(block), &mut stamp)?;
-    }
-    Ok(())
 }
 
 impl Sfs {
     /// Selects a victim for cleaning.
     fn begin_cleaning(&mut self) -> Option<u32> {
         let segment = self.victim()?;
-        let view: SegmentView = self.log.segments.view(segment, self.log.segments.get(segment));
-        self.grouping.cleaning_begins(&view, self.tick);
-        self.log.segments.begin_cleaning(segment);
+        let view: SegmentView = self.files.segments.view(segment, self.files.segments.get(segment));
+        self.grouping.cleaning_begins(&view, self.files.clock.tick);
+        self.files.segments.begin_cleaning(segment);
         self.counts.events.segments_cleaned += 1;
         Some(segment)
     }
 
     fn victim(&mut self) -> Option<u32> {
-        let segments = &self.log.segments;
+        let segments = &self.files.segments;
         let candidates = || segments.views().filter(|view| !segments.get(view.number).is_being_cleaned);
         // A policy may select nearly full segments, for their lower cost later. When the free segments hardly suffice
         // for a checkpoint, the immediate gain decides; otherwise the log could fill up although much of it is dead,
         // for example after repeated crashes, each of which leaves a nearly empty segment of metadata.
-        let policy: &dyn Cleaner = match self.log.segments.free() < self.limits.of_checkpoint() {
+        let policy: &dyn Cleaner = match self.files.segments.free() < self.limits.of_checkpoint() {
             true => &Greedy,
             false => &*self.settings.cleaner,
         };
-        let (lives, now) = (&self.lives, self.tick);
+        let (lives, now) = (&self.files.segments.lives, self.files.clock.tick);
         let group = self.grouping.victim_group(&mut candidates(), now);
         let of_group =
             group.and_then(|group| victim::choose(policy, candidates().filter(|view| view.group == group), lives, now));
@@ -136,29 +119,32 @@ impl Sfs {
         segment: u32,
         contents: &[(u32, BlockRecord)],
     ) -> Result<LiveBlocks, SfsError> {
-        let first = u64::from(segment) * u64::from(self.media.segment_blocks());
+        let first = u64::from(segment) * u64::from(self.files.media.segment_blocks());
         let mut live = LiveBlocks::default();
         for (block, record) in contents {
             let (address, number) = (first + u64::from(*block), record.number.get());
-            if !self.is_live_at(task, record, address)? {
+            if !self.files.metadata.is_live_at(task, record, address)? {
                 continue;
             }
             match Kind::of_number(record.kind) {
                 Some(kind @ (Kind::Data | Kind::Metadata)) => {
-                    let block =
-                        LiveBlock { address, record: *record, crc: self.metadata.dat.get(task, number)?.crc.get() };
+                    let block = LiveBlock {
+                        address,
+                        record: *record,
+                        crc: self.files.metadata.dat.get(task, number)?.crc.get(),
+                    };
                     if kind == Kind::Data {
                         live.data.push(block);
-                    } else if self.metadata.blocks.used(number).is_some() {
-                        self.metadata_block_mut(task, number, record.inode.get(), record.place.get())?;
+                    } else if self.files.metadata.blocks.used(number).is_some() {
+                        self.files.metadata_block_mut(task, number, record.inode.get(), record.place.get())?;
                         self.counts.events.blocks_cleaned += 1;
                     } else {
                         live.metadata.push(block);
                     }
                 }
                 Some(kind) => {
-                    self.is_changed = true;
-                    self.paged(kind).mark_dirty(task, number)?;
+                    self.files.is_changed = true;
+                    self.files.metadata.paged(kind).mark_dirty(task, number)?;
                     self.counts.events.blocks_cleaned += 1;
                 }
                 None => {}
@@ -176,84 +162,56 @@ impl Sfs {
     ) -> Result<(), SfsError> {
         let record = &block.record;
         let number = record.number.get();
-        if !self.is_live_at(task, record, block.address)? {
+        if !self.files.metadata.is_live_at(task, record, block.address)? {
             return Ok(());
         }
-        if self.metadata.blocks.used(number).is_none() {
-            self.counts.read_blocks += 1;
+        if self.files.metadata.blocks.used(number).is_none() {
+            self.files.reads.blocks += 1;
             if crc::crc32c(&bytes[..]) != block.crc {
                 // No caller receives this error.
-                self.counts.events.damaged_blocks += 1;
+                self.files.reads.damaged += 1;
                 return Ok(());
             }
-            self.metadata.blocks.insert(number, record.inode.get(), record.place.get(), bytes);
+            self.files.metadata.blocks.insert(number, record.inode.get(), record.place.get(), bytes);
         }
-        self.metadata_block_mut(task, number, record.inode.get(), record.place.get())?;
+        self.files.metadata_block_mut(task, number, record.inode.get(), record.place.get())?;
         self.counts.events.blocks_cleaned += 1;
         Ok(())
     }
 
     /// Makes a data block that was read dirty.
     fn buffer_cleaned(&mut self, task: &Task<'_>, block: &LiveBlock, bytes: &[u8], group: u8) -> Result<(), SfsError> {
-        self.counts.read_blocks += 1;
+        self.files.reads.blocks += 1;
         let record = &block.record;
-        if !self.is_live_at(task, record, block.address)? {
+        if !self.files.metadata.is_live_at(task, record, block.address)? {
             return Ok(());
         }
         let number = record.number.get();
-        let mut entry = self.metadata.dat.get(task, number)?;
-        let slot = self.dirty_blocks.add_cleaned(number, record.inode.get(), record.place.get(), group);
-        self.dirty_blocks.load(slot, bytes);
-        let waits = self.dirty_blocks.slot_mut(slot);
+        let mut entry = self.files.metadata.dat.get(task, number)?;
+        let slot = self.files.dirty_blocks.add_cleaned(number, record.inode.get(), record.place.get(), group);
+        self.files.dirty_blocks.load(slot, bytes);
+        let waits = self.files.dirty_blocks.slot_mut(slot);
         waits.before = block.address;
         waits.crc_before = entry.crc.get();
         entry.address = (DIRTY | u64::from(slot)).into();
         self.counts.events.blocks_cleaned += 1;
-        self.metadata.dat.set(task, number, &entry)
-    }
-
-    /// True if the block of a block record is live at an address.
-    pub(in crate::fs::sfs) fn is_live_at(
-        &mut self,
-        task: &Task<'_>,
-        record: &BlockRecord,
-        address: u64,
-    ) -> Result<bool, SfsError> {
-        let number = record.number.get();
-        match Kind::of_number(record.kind) {
-            Some(Kind::Data | Kind::Metadata) if number == 0 || number >= self.metadata.dat.len() => Ok(false),
-            Some(Kind::Data | Kind::Metadata) => {
-                let entry = self.metadata.dat.get(task, number)?;
-                Ok(entry.is_taken == 1 && entry.address.get() == address)
-            }
-            Some(kind) => Ok(self.paged(kind).is_live(number, address)),
-            None => Ok(false),
-        }
+        self.files.metadata.dat.set(task, number, &entry)
     }
 
     /// Checks that emptied segments, not written since the mount, hold no live blocks before they are freed.
     pub(in crate::fs::sfs) fn check_emptied(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
-        if self.media.holds_stamps() {
+        if self.files.media.holds_stamps() {
             return Ok(());
         }
-        for segment in self.log.segments.take_unchecked() {
-            let first = u64::from(segment) * u64::from(self.media.segment_blocks());
-            for (block, record) in self.contents_of(task, segment)? {
-                if self.is_live_at(task, &record, first + u64::from(block))? {
+        for segment in self.files.segments.take_unchecked() {
+            let first = u64::from(segment) * u64::from(self.files.media.segment_blocks());
+            for (block, record) in self.log_reader(task).contents(segment, self.log.contents_of(segment))? {
+                if self.files.metadata.is_live_at(task, &record, first + u64::from(block))? {
                     let why = format!("it says 0 blocks are live, and block {block} is");
                     return Err(SfsError::Damaged { what: format!("the usage of segment {segment}"), why });
                 }
             }
         }
         Ok(())
-    }
-
-    /// The blocks of a segment according to its summaries: index in the segment, and record.
-    pub(in crate::fs::sfs) fn contents_of(
-        &mut self,
-        task: &Task<'_>,
-        segment: u32,
-    ) -> Result<Vec<(u32, BlockRecord)>, SfsError> {
-        self.write_back(task).contents_of(segment)
     }
 }

@@ -44,24 +44,24 @@ impl Discards {
 impl Sfs {
     /// Discards a free segment, now or later.
     pub(in crate::fs::sfs) fn discard(&mut self, task: &Task<'_>, segment: u32) -> Result<(), SfsError> {
-        assert_eq!(self.log.segments.get(segment).state, State::Free, "segment {segment} is free");
+        assert_eq!(self.files.segments.get(segment).state, State::Free, "segment {segment} is free");
         if !self.settings.discard {
             return Ok(());
         }
-        if self.media.discards_slowly() {
+        if self.files.media.discards_slowly() {
             self.discards.segments.insert(segment);
         } else {
-            self.media.discard(task, segment)?;
+            self.files.media.discard(task, segment)?;
         }
         Ok(())
     }
 
     /// Queues all free segments after a mount, since earlier mounts may not have discarded them.
     pub(in crate::fs::sfs) fn discard_free_segments(&mut self, task: &Task<'_>) {
-        if self.settings.discard && self.media.discards_slowly() {
-            let segments = 0..self.log.segments.count();
+        if self.settings.discard && self.files.media.discards_slowly() {
+            let segments = 0..self.files.segments.count();
             self.discards.segments =
-                segments.filter(|segment| self.log.segments.get(*segment).state == State::Free).collect();
+                segments.filter(|segment| self.files.segments.get(*segment).state == State::Free).collect();
             self.discards.wait(task.now());
         }
     }
@@ -71,9 +71,9 @@ impl Sfs {
         if self.discards.due().is_some_and(|due| due <= task.now())
             && let Some(segment) = self.discards.segments.pop_first()
         {
-            assert_eq!(self.log.segments.get(segment).state, State::Free, "segment {segment} is free");
+            assert_eq!(self.files.segments.get(segment).state, State::Free, "segment {segment} is free");
             self.discards.next = task.now() + PAUSE_NS;
-            self.media.discard(task, segment)?;
+            self.files.media.discard(task, segment)?;
         }
         Ok(())
     }
@@ -188,7 +188,7 @@ mod tests {
         let (mut sfs, discarded) = volume(task);
         // All segments are used, some of them twice.
         (0..10).for_each(|_| write_and_delete(task, &mut sfs, 400));
-        let free = |sfs: &Sfs, segment: u32| sfs.log.segments.get(segment).state == State::Free;
+        let free = |sfs: &Sfs, segment: u32| sfs.files.segments.get(segment).state == State::Free;
         while let Some(due) = sfs.discards.due() {
             task.wait_until(due);
             sfs.discard_one(task).unwrap();
@@ -208,7 +208,8 @@ mod tests {
         assert!(discarded.lock().unwrap().is_empty());
         let (settings, identity) = (sfs.settings.clone(), Identity { seed: 1, origin: Timestamp(2_000_000) });
         let sfs = Sfs::open(task, sfs.into_medium(), &settings, identity, false).unwrap();
-        let free = (0..sfs.log.segments.count()).filter(|segment| sfs.log.segments.get(*segment).state == State::Free);
+        let free =
+            (0..sfs.files.segments.count()).filter(|segment| sfs.files.segments.get(*segment).state == State::Free);
         assert!(free.eq(sfs.discards.segments.iter().copied()));
     }
 }

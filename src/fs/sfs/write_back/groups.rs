@@ -3,12 +3,10 @@
 //! group, too.
 
 use super::{Turns, WriteBack};
-use crate::fs::sfs::files::dirty_blocks::Slot;
 use crate::fs::sfs::log::records::RecordsToWrite;
-use crate::fs::sfs::log::segments::State;
 use crate::fs::sfs::log::{Destination, Item};
-use crate::fs::sfs::media::format::{DatEntry, MOST_HEADS, NO_GROUP};
-use crate::fs::sfs::placement::{BlockView, History, MOST_GROUPS, SegmentView, Tick};
+use crate::fs::sfs::media::format::MOST_HEADS;
+use crate::fs::sfs::placement::{MOST_GROUPS, SegmentView};
 use crate::fs::sfs::{Sfs, SfsError};
 use crate::task::Task;
 
@@ -25,7 +23,7 @@ struct FullSegment {
 impl<T: Turns> WriteBack<'_, T> {
     /// Writes the groups that fill segments, if any can.
     pub(super) fn write_groups(&mut self) -> Result<(), SfsError> {
-        match self.read_state(|sfs| sfs.dirty_blocks.len() < sfs.smallest_room())? {
+        match self.read_state(|sfs| sfs.files.dirty_blocks.len() < sfs.smallest_room())? {
             true => Ok(()),
             false => self.write_full_segments(),
         }
@@ -49,14 +47,14 @@ impl<T: Turns> WriteBack<'_, T> {
 impl Sfs {
     /// Groups all dirty blocks. Returns those that fill segments.
     fn full_segments(&mut self, task: &Task<'_>) -> Result<Vec<FullSegment>, SfsError> {
-        let slots: Vec<u32> = self.dirty_blocks.all().collect();
+        let slots: Vec<u32> = self.files.dirty_blocks.all().collect();
         let mut full = Vec::new();
         for (head, mut slots) in self.by_head(task, &slots)? {
             // The oldest dirty blocks go first.
-            slots.sort_unstable_by_key(|slot| self.dirty_blocks.slot(*slot).since);
+            slots.sort_unstable_by_key(|slot| self.files.dirty_blocks.slot(*slot).since);
             let (mut left, mut room) = (&slots[..], self.room_to_fill(head));
             while let Some((slots, rest)) = left.split_at_checked(room) {
-                let slots = slots.iter().map(|slot| (*slot, self.dirty_blocks.slot(*slot).number)).collect();
+                let slots = slots.iter().map(|slot| (*slot, self.files.dirty_blocks.slot(*slot).number)).collect();
                 full.push(FullSegment { head, slots });
                 (left, room) = (rest, self.limits.segment_capacity as usize);
             }
@@ -88,7 +86,7 @@ impl Sfs {
     /// Writes a segment, unless one of its blocks was freed since the grouping: then the others stay buffered.
     fn write_full_segment(&mut self, task: &Task<'_>, segment: &FullSegment) -> Result<(), SfsError> {
         let is_buffered = |(slot, number): &(u32, u64)| {
-            self.dirty_blocks.is_used(*slot) && self.dirty_blocks.slot(*slot).number == *number
+            self.files.dirty_blocks.is_used(*slot) && self.files.dirty_blocks.slot(*slot).number == *number
         };
         if !segment.slots.iter().all(is_buffered) {
             return Ok(());
@@ -99,7 +97,7 @@ impl Sfs {
 
     /// Writes all dirty blocks, each at the head of its group, or all at that of the rest.
     pub(super) fn write_rest(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
-        let slots: Vec<u32> = self.dirty_blocks.all().collect();
+        let slots: Vec<u32> = self.files.dirty_blocks.all().collect();
         let by_head = self.by_head(task, &slots)?;
         let parts = match self.log.rest_head() {
             Some(rest) if !slots.is_empty() => vec![(rest, slots)],
@@ -138,9 +136,9 @@ impl Sfs {
         told: RecordsToWrite,
         seals: bool,
     ) -> Result<(), SfsError> {
-        debug_assert!(slots.iter().all(|slot| self.dirty_blocks.is_used(*slot)), "each slot is in use");
+        debug_assert!(slots.iter().all(|slot| self.files.dirty_blocks.is_used(*slot)), "each slot is in use");
         slots.sort_unstable_by_key(|slot| {
-            let slot = self.dirty_blocks.slot(*slot);
+            let slot = self.files.dirty_blocks.slot(*slot);
             (slot.is_cleaned(), slot.inode, slot.place)
         });
         let items: Vec<Item> = slots.iter().map(|slot| Item::Data(*slot)).collect();
@@ -149,63 +147,33 @@ impl Sfs {
 
     /// Assigns dirty blocks to groups, and returns them by the heads of these, without heads that have none.
     fn by_head(&mut self, task: &Task<'_>, slots: &[u32]) -> Result<Vec<(u8, Vec<u32>)>, SfsError> {
-        let now = self.tick;
+        let now = self.files.clock.tick;
         if self.log.unobserved_blocks >= u64::from(self.limits.segment_capacity) / OBSERVATIONS {
-            let views: Vec<SegmentView> = self.log.segments.views().filter(|view| self.has_hotness(view)).collect();
+            let views: Vec<SegmentView> = self.files.segments.views().filter(|view| self.has_hotness(view)).collect();
             self.grouping.observe(&views, now);
-            self.lives.observe(&views, now);
+            self.files.segments.lives.observe(&views, now);
             self.log.unobserved_blocks = 0;
         }
         let count = self.grouping.groups().clamp(1, MOST_GROUPS);
         let mut blocks = Vec::with_capacity(slots.len());
         for slot in slots {
-            let waits = *self.dirty_blocks.slot(*slot);
-            let entry = self.metadata.dat.get(task, waits.number)?;
-            blocks.push(self.block_view(task, &waits, &entry)?);
+            let waits = *self.files.dirty_blocks.slot(*slot);
+            let entry = self.files.metadata.dat.get(task, waits.number)?;
+            blocks.push(self.files.block_view(task, &waits, &entry)?);
         }
         let chosen = self.grouping.groups_of(&blocks, now);
         assert_eq!(chosen.len(), slots.len(), "each block has a group");
         let mut heads = vec![Vec::new(); MOST_HEADS];
         for (slot, group) in slots.iter().zip(chosen) {
             let group = group.min(count - 1);
-            self.dirty_blocks.slot_mut(*slot).group = group as u8;
+            self.files.dirty_blocks.slot_mut(*slot).group = group as u8;
             heads[usize::from(self.log.head_of(group, count))].push(*slot);
         }
         Ok((0..).zip(heads).filter(|(_, slots)| !slots.is_empty()).collect())
     }
 
-    /// A dirty block for the grouping, with its entry in the DAT.
-    pub(in crate::fs::sfs) fn block_view(
-        &mut self,
-        task: &Task<'_>,
-        waits: &Slot,
-        entry: &DatEntry,
-    ) -> Result<BlockView, SfsError> {
-        let file = self.inode(task, waits.inode)?;
-        Ok(BlockView {
-            block: History { writes: entry.writes.get(), modified: Tick(entry.modified.get()) },
-            file: file.history,
-            group: (entry.group != NO_GROUP).then_some(entry.group),
-            cleaned_from: waits.is_cleaned().then_some(waits.cleaned_from),
-            inode: waits.inode,
-            place: waits.place,
-            hint: waits.hint.or(file.hint),
-            memory: entry.memory,
-        })
-    }
-
-    /// Counts the death of a live block of data of a segment, unless the segment is open: then its exposure is not
-    /// observed, either.
-    pub(in crate::fs::sfs) fn count_death(&mut self, segment: u32) {
-        let segments = &self.log.segments;
-        let it = segments.get(segment);
-        if it.state == State::Written && it.live > 0 {
-            self.lives.died(&segments.view(segment, it), self.tick);
-        }
-    }
-
     /// True if a segment holds data blocks.
     fn has_hotness(&self, view: &SegmentView) -> bool {
-        !self.log.segments.get(view.number).is_metadata
+        !self.files.segments.get(view.number).is_metadata
     }
 }

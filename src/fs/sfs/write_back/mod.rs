@@ -54,7 +54,7 @@ pub(super) struct WriteBack<'t, T> {
 impl Sfs {
     /// Writes back a volume that is not shared.
     pub(super) fn write_back<'t>(&'t mut self, task: &'t Task<'t>) -> WriteBack<'t, Exclusive<'t>> {
-        let media = Arc::clone(&self.media);
+        let media = Arc::clone(&self.files.media);
         WriteBack::new(Exclusive(self), task, media)
     }
 }

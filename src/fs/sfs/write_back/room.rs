@@ -34,7 +34,7 @@ fn is_freed_by_log(segment: &Segment, epoch: u64) -> bool {
 impl<T: Turns> WriteBack<'_, T> {
     /// Cleans until there are enough free segments for all dirty data, and the reserve.
     pub fn make_room(&mut self) -> Result<(), SfsError> {
-        let (epoch, most) = self.read_state(|sfs| (sfs.log.epoch, 4 * sfs.log.segments.count()))?;
+        let (epoch, most) = self.read_state(|sfs| (sfs.log.epoch, 4 * sfs.files.segments.count()))?;
         for _ in 0..most {
             match self.read_state(|sfs| sfs.next_piece(epoch))? {
                 Piece::None => break,
@@ -58,7 +58,7 @@ impl<T: Turns> WriteBack<'_, T> {
 
     /// Restores the reserve before a checkpoint taken for another reason: many small synced changes must not use it up.
     pub fn keep_room(&mut self) -> Result<(), SfsError> {
-        match self.read_state(|sfs| sfs.log.segments.free() < sfs.limits.of_checkpoint())? {
+        match self.read_state(|sfs| sfs.files.segments.free() < sfs.limits.of_checkpoint())? {
             true => self.make_room(),
             false => Ok(()),
         }
@@ -78,16 +78,18 @@ impl<T: Turns> WriteBack<'_, T> {
     /// Frees segments whose live blocks were read: by the log as long as there is room, as a checkpoint writes most of the
     /// DAT under random writes.
     fn free_cleaned(&mut self) -> Result<(), SfsError> {
-        let (free, waited, can_write) = self
-            .read_state(|sfs| (sfs.log.segments.free(), sfs.dirty_blocks.len(), sfs.can_write_without_checkpoint()))?;
+        let (free, waited, can_write) = self.read_state(|sfs| {
+            (sfs.files.segments.free(), sfs.files.dirty_blocks.len(), sfs.can_write_without_checkpoint())
+        })?;
         if can_write {
             self.write_groups()?;
         }
         if self.read_state(|sfs| sfs.freed_by_log() > 0)? {
             self.free_by_log()?;
         }
-        let is_enough =
-            |sfs: &mut Sfs| sfs.has_room() && (sfs.log.segments.free() > free || sfs.dirty_blocks.len() < waited);
+        let is_enough = |sfs: &mut Sfs| {
+            sfs.has_room() && (sfs.files.segments.free() > free || sfs.files.dirty_blocks.len() < waited)
+        };
         if self.read_state(is_enough)? {
             return Ok(());
         }
@@ -112,12 +114,12 @@ impl<T: Turns> WriteBack<'_, T> {
             sfs.check_emptied(task)?;
             sfs.write_log(task, BTreeSet::new())?;
             // Segments emptied after this turn are not covered by its records.
-            sfs.log.segments.apply_frees();
+            sfs.files.segments.apply_frees();
             Ok(())
         })?;
         self.turn(|sfs, task| {
             let epoch = sfs.log.epoch;
-            let freed = sfs.log.segments.release(|segment| segment.is_settled && is_freed_by_log(segment, epoch));
+            let freed = sfs.files.segments.release(|segment| segment.is_settled && is_freed_by_log(segment, epoch));
             freed.into_iter().try_for_each(|segment| sfs.discard(task, segment))
         })
     }
@@ -189,7 +191,7 @@ impl Sfs {
             return Piece::None;
         }
         let is_too_much = !self.has_room_for_cleaned()
-            || self.metadata.blocks.dirty() >= self.limits.metadata
+            || self.files.metadata.blocks.dirty() >= self.limits.metadata
             || self.changed_bytes() > self.limits.shares.changed;
         if is_plenty || is_too_much { Piece::FreeCleaned(is_plenty) } else { Piece::Clean }
     }
@@ -199,7 +201,7 @@ impl Sfs {
         if now >= self.next_checkpoint {
             self.next_checkpoint = now + self.settings.checkpoint_ns;
             self.next_flush = now + self.settings.flush_ns;
-            if self.is_changed { Due::Checkpoint } else { Due::Nothing }
+            if self.files.is_changed { Due::Checkpoint } else { Due::Nothing }
         } else if now >= self.next_flush {
             self.next_flush = now + self.settings.flush_ns;
             Due::WriteOut
@@ -210,52 +212,52 @@ impl Sfs {
 
     /// True if all dirty data fits, and checkpoints after it: see [`Limits::low`](crate::fs::sfs::Limits).
     fn has_room(&self) -> bool {
-        self.log.segments.free() >= self.limits.low() + self.segments_to_write()
+        self.files.segments.free() >= self.limits.low() + self.segments_to_write()
     }
 
     /// True if all dirty data fits, and one checkpoint after it.
     fn can_write_without_checkpoint(&self) -> bool {
-        self.log.segments.free() >= self.limits.lowest() + self.segments_to_write()
+        self.files.segments.free() >= self.limits.lowest() + self.segments_to_write()
     }
 
     /// Emptied segments that become free when the log records are durable.
     fn freed_by_log(&self) -> u32 {
         let epoch = self.log.epoch;
-        self.log.segments.count_emptied(|segment| is_freed_by_log(segment, epoch))
+        self.files.segments.count_emptied(|segment| is_freed_by_log(segment, epoch))
     }
 
     /// Frees, in memory, the emptied segments covered by log records. The records must be durable before the segments
     /// are written.
     pub(in crate::fs::sfs) fn release_by_log(&mut self) -> Vec<u32> {
         let epoch = self.log.epoch;
-        self.log.segments.release(|segment| is_freed_by_log(segment, epoch))
+        self.files.segments.release(|segment| is_freed_by_log(segment, epoch))
     }
 
     /// True if the live blocks of one more victim fit. When fewer segments are free than a checkpoint may need, all dirty
     /// data must fit into what it counts for that: [`Limits::of_checkpoint`](crate::fs::sfs::Limits).
     pub(super) fn has_room_for_cleaned(&self) -> bool {
         let most = 2 * self.limits.dirty_blocks;
-        let is_short = self.log.segments.free() < self.limits.of_checkpoint();
+        let is_short = self.files.segments.free() < self.limits.of_checkpoint();
         let more = if is_short { self.limits.segment_capacity as usize } else { 1 };
-        self.dirty_blocks.len() + more <= most.max(more)
+        self.files.dirty_blocks.len() + more <= most.max(more)
     }
 
     /// Segments free after the next checkpoint, less those needed for dirty data.
     fn expected_free(&self) -> u32 {
-        let free = self.log.segments.free() + self.log.segments.emptied() + self.log.segments.cleaning();
+        let free = self.files.segments.free() + self.files.segments.emptied() + self.files.segments.cleaning();
         free.saturating_sub(self.segments_to_write())
     }
 
     fn segments_to_write(&self) -> u32 {
-        self.dirty_blocks.len().div_ceil(self.limits.segment_capacity as usize) as u32
+        self.files.dirty_blocks.len().div_ceil(self.limits.segment_capacity as usize) as u32
     }
 
     /// Number of free segments below which cleaning starts: those above the watermark, but at most half of the space
     /// that is not live, so that cleaning gains something on a full volume, too.
     fn cleaning_threshold(&self) -> u32 {
-        let count = self.log.segments.count();
+        let count = self.files.segments.count();
         let above = (f64::from(count) * (1.0 - self.settings.watermark)) as u32;
-        let live = self.log.segments.live().div_ceil(u64::from(self.limits.segment_capacity)) as u32;
+        let live = self.files.segments.live().div_ceil(u64::from(self.limits.segment_capacity)) as u32;
         above.min(count.saturating_sub(live) / 2).max(self.limits.floor)
     }
 
@@ -266,15 +268,15 @@ impl Sfs {
 
     /// True if the dirty metadata requires a checkpoint.
     pub(in crate::fs::sfs) fn is_metadata_full(&mut self) -> bool {
-        let changed = self.metadata.blocks.dirty()
-            + self.metadata.dat.file().dirty_pages()
-            + self.metadata.inode_file.file().dirty_pages();
-        let is_much = changed + self.log.records.len() / BLOCK > self.limits.metadata;
+        let changed = self.files.metadata.blocks.dirty()
+            + self.files.metadata.dat.file().dirty_pages()
+            + self.files.metadata.inode_file.file().dirty_pages();
+        let is_much = changed + self.files.records.len() / BLOCK > self.limits.metadata;
         is_much || self.changed_bytes() > self.limits.shares.changed
     }
 
     fn is_data_full(&self) -> bool {
-        self.dirty_blocks.len() >= self.limits.dirty_blocks
+        self.files.dirty_blocks.len() >= self.limits.dirty_blocks
     }
 
     /// True if dirty data or metadata exceeds its limit.

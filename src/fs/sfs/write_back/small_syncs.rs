@@ -19,32 +19,32 @@ impl Sfs {
     /// Turns changed blocks of a sync into log records, as far as that saves blocks of the device. Leaves the others in
     /// `slots`.
     pub(super) fn log_small_changes(&mut self, slots: &mut Vec<u32>, told: &mut RecordsToWrite) {
-        if self.settings.fsync != Fsync::Log || self.media.holds_stamps() || slots.len() > MOST {
+        if self.settings.fsync != Fsync::Log || self.files.media.holds_stamps() || slots.len() > MOST {
             return;
         }
         let mut packed: Vec<(u32, Vec<u8>)> = Vec::with_capacity(slots.len());
         for slot in slots.iter().copied() {
-            let changed = self.dirty_blocks.slot(slot).changed();
-            packed.push((slot, self.log.packer.pack(&self.dirty_blocks.bytes(slot)[changed])));
+            let changed = self.files.dirty_blocks.slot(slot).changed();
+            packed.push((slot, self.log.packer.pack(&self.files.dirty_blocks.bytes(slot)[changed])));
         }
         packed.sort_by_key(|(_, bytes)| bytes.len());
         let lengths: Vec<usize> = packed.iter().map(|(_, bytes)| bytes.len()).collect();
         packed.truncate(best_count(&lengths, told.len()));
         let before = self.superblock.next_partial.get();
         for (slot, bytes) in &packed {
-            let waits = *self.dirty_blocks.slot(*slot);
+            let waits = *self.files.dirty_blocks.slot(*slot);
             let changed = waits.changed();
             if !changed.is_empty() {
                 let record = Record::Bytes {
                     inode: waits.inode,
                     place: waits.place,
                     at: changed.start as u16,
-                    crc: crc::crc32c(self.dirty_blocks.bytes(*slot)),
+                    crc: crc::crc32c(self.files.dirty_blocks.bytes(*slot)),
                     bytes: Packed { length: changed.len() as u16, bytes },
                 };
                 told.add(&record, before);
             }
-            self.dirty_blocks.set_logged(*slot);
+            self.files.dirty_blocks.set_logged(*slot);
         }
         slots.retain(|slot| packed.iter().all(|(logged, _)| logged != slot));
         self.counts.events.blocks_logged += packed.len() as u64;

@@ -39,7 +39,7 @@ impl<T: Turns> WriteBack<'_, T> {
             SyncWork::Flush => self.flush(),
             SyncWork::Log => {
                 self.make_room()?;
-                self.flush_after(|sfs, task| match sfs.is_changed {
+                self.flush_after(|sfs, task| match sfs.files.is_changed {
                     true => sfs.write_log(task, BTreeSet::from([inode.0])),
                     // A checkpoint taken to free segments has stored it.
                     false => Ok(()),
@@ -56,7 +56,7 @@ impl<T: Turns> WriteBack<'_, T> {
                 return Ok(false);
             }
             sfs.counts.events.syncs += 1;
-            Ok(sfs.is_changed)
+            Ok(sfs.files.is_changed)
         })?;
         if is_changed { self.checkpoint_after(Self::keep_room) } else { self.flush() }
     }
@@ -102,7 +102,7 @@ impl Sfs {
 
     /// Determines the work needed to make a file durable.
     fn begin_sync_file(&mut self, task: &Task<'_>, number: u64, what: Durable) -> Result<SyncWork, SfsError> {
-        let file = self.inode(task, number)?;
+        let file = self.files.inode(task, number)?;
         // New access times alone need not be durable for fdatasync; all other changes are in records.
         let (is_unlogged, has_grown) = (file.is_unlogged, file.safe_size != file.size);
         if self.faults.read_only.is_some() {
@@ -110,24 +110,24 @@ impl Sfs {
             return Ok(SyncWork::Flush);
         }
         self.counts.events.syncs += 1;
-        let waits = self.dirty_blocks.has_changed(number);
+        let waits = self.files.dirty_blocks.has_changed(number);
         // Its blocks may be written, but after the last seal.
         let must_tell = waits
             || has_grown
             || self.log.is_unsealed
-            || self.log.records.touches(number)
+            || self.files.records.touches(number)
             || is_unlogged && what == Durable::All;
         if !must_tell {
             return Ok(SyncWork::Flush);
         }
         if self.settings.fsync == Fsync::Checkpoint
             || self.is_log_long()
-            || self.log.records.len() > self.limits.segment_capacity as usize * 1024
+            || self.files.records.len() > self.limits.segment_capacity as usize * 1024
         {
             return Ok(SyncWork::Checkpoint);
         }
         if what == Durable::All {
-            self.log.records.touch(number);
+            self.files.records.touch(number);
         }
         Ok(SyncWork::Log)
     }
@@ -145,12 +145,12 @@ impl Sfs {
 
     /// Fails if a read-only volume holds changes that will never be durable: a sync must not report success.
     fn check_all_stored(&self) -> Result<(), SfsError> {
-        if self.is_changed || self.log.is_unflushed { self.check_writable() } else { Ok(()) }
+        if self.files.is_changed || self.log.is_unflushed { self.check_writable() } else { Ok(()) }
     }
 
     /// Flushes the device: all written partial segments become durable.
     pub(in crate::fs::sfs) fn flush_device(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
-        self.media.flush(task)?;
+        self.files.media.flush(task)?;
         self.note_flushed();
         Ok(())
     }
@@ -164,26 +164,26 @@ impl Sfs {
     pub(in crate::fs::sfs) fn write_log(&mut self, task: &Task<'_>, mut files: BTreeSet<u64>) -> Result<(), SfsError> {
         let mut slots = Vec::new();
         // A file renamed over another is written with its new name.
-        self.renamed.iter().for_each(|file| self.log.records.touch(*file));
+        self.renamed.iter().for_each(|file| self.files.records.touch(*file));
         files.append(&mut self.renamed);
         for file in files {
-            if self.inodes.contains(file) {
-                slots.extend(self.dirty_blocks.changed_of(file));
-                let inode = self.inode_mut(task, file)?;
+            if self.files.inodes.contains(file) {
+                slots.extend(self.files.dirty_blocks.changed_of(file));
+                let inode = self.files.inode_mut(task, file)?;
                 // Of a file that is as long as before, an fdatasync needs no new times.
                 let has_grown = inode.safe_size != inode.size;
                 inode.safe_size = inode.size;
                 if has_grown {
-                    self.log.records.touch(file);
+                    self.files.records.touch(file);
                 }
-                let is_told = self.log.records.touches(file);
-                self.inode_mut(task, file)?.is_unlogged &= !is_told;
+                let is_told = self.files.records.touches(file);
+                self.files.inode_mut(task, file)?.is_unlogged &= !is_told;
             }
         }
         let before = self.superblock.next_partial.get();
-        let (mut told, touched) = self.log.records.take();
+        let (mut told, touched) = self.files.records.take();
         for touched in touched {
-            match self.inode(task, touched) {
+            match self.files.inode(task, touched) {
                 Ok(file) => {
                     let mut image = file.image(0);
                     if file.kind == FileKind::Regular {
@@ -199,7 +199,7 @@ impl Sfs {
         self.log_small_changes(&mut slots, &mut told);
         if self.log.is_unsealed && told.is_empty() && slots.is_empty() {
             // A seal needs at least one record or block.
-            let root = self.inode(task, InodeNumber::ROOT.0)?.image(0);
+            let root = self.files.inode(task, InodeNumber::ROOT.0)?.image(0);
             told.add(&Record::Inode(&root), before);
         }
         let mut parts = self.parts_of_sync(task, &slots)?;

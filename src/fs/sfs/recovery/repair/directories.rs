@@ -1,36 +1,35 @@
 //! Mending directories, and giving a name to what has none.
 
-use crate::fs::sfs::Sfs;
+use super::Mending;
 use crate::fs::sfs::error::SfsError;
 use crate::fs::sfs::files::attributes::{FileKind, InodeNumber};
 use crate::fs::sfs::files::directory::{self, Index};
 use crate::fs::sfs::files::inode::Inode;
 use crate::fs::sfs::media::format::{BLOCK, zeroed};
-use crate::task::Task;
 
 /// The directory that gets what has no name.
 const LOST_AND_FOUND: &[u8] = b"lost+found";
 
-impl Sfs {
+impl Mending<'_> {
     /// Closes up the blocks of a directory.
-    pub(super) fn line(&mut self, task: &Task<'_>, directory: u64, blocks: &[u64]) -> Result<(), SfsError> {
-        let it = self.inode_mut(task, directory)?;
+    pub(super) fn line(&mut self, directory: u64, blocks: &[u64]) -> Result<(), SfsError> {
+        let it = self.files.inode_mut(self.task, directory)?;
         (it.levels, it.roots, it.index) = (0, Default::default(), None);
         it.size = (blocks.len() * BLOCK) as u64;
         for (place, number) in (0..).zip(blocks) {
-            let entry = self.metadata.dat.get(task, *number)?;
-            if let Ok(bytes) = self.peek(task, *number, directory, &entry) {
-                self.put_block(task, *number, directory, place, bytes)?;
+            let entry = self.files.metadata.dat.get(self.task, *number)?;
+            if let Ok(bytes) = self.files.peek(self.task, *number, directory, &entry) {
+                self.put_block(*number, directory, place, bytes)?;
             }
-            self.map(task, directory, place, *number)?;
+            self.files.map(self.task, directory, place, *number)?;
         }
         Ok(())
     }
 
     /// Rewrites a block of a directory with the records that it still has.
-    pub(super) fn rewrite(&mut self, task: &Task<'_>, directory: u64, number: u64, place: u64) -> Result<(), SfsError> {
-        let entry = self.metadata.dat.get(task, number)?;
-        let old = self.peek(task, number, directory, &entry).ok();
+    pub(super) fn rewrite(&mut self, directory: u64, number: u64, place: u64) -> Result<(), SfsError> {
+        let entry = self.files.metadata.dat.get(self.task, number)?;
+        let old = self.files.peek(self.task, number, directory, &entry).ok();
         let mut block = zeroed();
         directory::format(&mut block);
         let mut index = Index::default();
@@ -41,36 +40,36 @@ impl Sfs {
                 index.put(0, &mut block, record.name, record.inode, kind);
             }
         }
-        self.inodes.take_index(directory);
-        self.put_block(task, number, directory, place, block)
+        self.files.inodes.take_index(directory);
+        self.put_block(number, directory, place, block)
     }
 
     /// Takes away the name at a place of a directory.
-    pub(super) fn drop_name(&mut self, task: &Task<'_>, directory: u64, place: u64) -> Result<(), SfsError> {
+    pub(super) fn drop_name(&mut self, directory: u64, place: u64) -> Result<(), SfsError> {
         let (number, at) = (place / BLOCK as u64, (place % BLOCK as u64) as usize);
-        self.index(task, directory)?;
-        let virtual_block = self.mapped(task, directory, number)?;
-        let mut index = self.inodes.take_index(directory).ok_or(SfsError::NotFound)?;
-        let block = self.metadata_block_mut(task, virtual_block, directory, number)?;
+        self.files.index(self.task, directory)?;
+        let virtual_block = self.files.mapped(self.task, directory, number)?;
+        let mut index = self.files.inodes.take_index(directory).ok_or(SfsError::NotFound)?;
+        let block = self.files.metadata_block_mut(self.task, virtual_block, directory, number)?;
         if let Some(record) = directory::record(block, at) {
             let name = record.name.to_vec();
             index.remove(block, &name, place);
         }
-        self.inodes.put_index(directory, index);
+        self.files.inodes.put_index(directory, index);
         Ok(())
     }
 
     /// Gives what has no name one in lost+found.
-    pub(super) fn reconnect(&mut self, task: &Task<'_>, inode: u64) -> Result<(), SfsError> {
-        let directory = self.lost_and_found(task)?;
-        let kind = self.inode(task, inode)?.kind;
+    pub(super) fn reconnect(&mut self, inode: u64) -> Result<(), SfsError> {
+        let directory = self.lost_and_found()?;
+        let kind = self.files.inode(self.task, inode)?.kind;
         let mut name = format!("#{inode}");
-        while self.lookup(task, InodeNumber(directory), name.as_bytes()).is_ok() {
+        while self.files.lookup(self.task, InodeNumber(directory), name.as_bytes()).is_ok() {
             name.push('_');
         }
-        self.add_name(task, directory, name.as_bytes(), inode, kind)?;
-        let now = self.wall(task);
-        let it = self.inode_mut(task, inode)?;
+        self.files.add_name(self.task, directory, name.as_bytes(), inode, kind)?;
+        let now = self.files.clock.wall(self.task);
+        let it = self.files.inode_mut(self.task, inode)?;
         it.times.changed(now);
         if kind == FileKind::Directory {
             it.parent = directory;
@@ -79,12 +78,12 @@ impl Sfs {
     }
 
     /// The directory lost+found, which is made if there is none.
-    fn lost_and_found(&mut self, task: &Task<'_>) -> Result<u64, SfsError> {
+    fn lost_and_found(&mut self) -> Result<u64, SfsError> {
         let root = InodeNumber::ROOT;
         let mut name = LOST_AND_FOUND.to_vec();
         loop {
-            match self.lookup(task, root, &name) {
-                Ok(found) if self.inode(task, found.0).is_ok_and(|it| it.kind == FileKind::Directory) => {
+            match self.files.lookup(self.task, root, &name) {
+                Ok(found) if self.files.inode(self.task, found.0).is_ok_and(|it| it.kind == FileKind::Directory) => {
                     return Ok(found.0);
                 }
                 Ok(_) => name.push(b'_'),
@@ -92,11 +91,11 @@ impl Sfs {
                 Err(error) => return Err(error),
             }
         }
-        let (number, generation) = self.allocate_inode(task)?;
-        let mut made = Inode::new(number, generation, FileKind::Directory, self.wall(task));
+        let (number, generation) = (self.files.metadata.inode_file.take(self.task)?, self.superblock.generation());
+        let mut made = Inode::new(number, generation, FileKind::Directory, self.files.clock.wall(self.task));
         (made.permissions, made.links, made.parent) = (0o700, 2, root.0);
-        self.inodes.insert(made);
-        self.add_name(task, root.0, &name, number, FileKind::Directory)?;
+        self.files.inodes.insert(made);
+        self.files.add_name(self.task, root.0, &name, number, FileKind::Directory)?;
         Ok(number)
     }
 }

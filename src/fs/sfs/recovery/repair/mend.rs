@@ -1,97 +1,89 @@
 //! Mending faults, in memory.
 
-use super::super::rebuilt_entries::RebuiltEntries;
-use super::super::survey::Survey;
+use super::super::recount;
 use super::super::survey::faults::Mend;
-use crate::fs::sfs::Sfs;
+use super::Mending;
 use crate::fs::sfs::error::SfsError;
 use crate::fs::sfs::files::attributes::{FileKind, InodeNumber};
 use crate::fs::sfs::files::directory;
 use crate::fs::sfs::files::inode::Inode;
 use crate::fs::sfs::media::format::{BLOCK, InodeImage};
 use crate::fs::sfs::placement::Tick;
-use crate::task::Task;
 use zerocopy::FromZeros;
 
-impl Sfs {
+impl Mending<'_> {
     /// Mends a fault that a survey found.
-    pub(super) fn mend(
-        &mut self,
-        task: &Task<'_>,
-        survey: &Survey,
-        rebuilt: &mut RebuiltEntries,
-        mend: &Mend,
-    ) -> Result<(), SfsError> {
-        self.is_changed = true;
+    pub(super) fn mend(&mut self, mend: &Mend) -> Result<(), SfsError> {
+        self.files.is_changed = true;
         match mend {
             Mend::Nothing | Mend::MapBlock { .. } => Ok(()),
-            Mend::MakeRoot => self.make_new_root(task),
-            Mend::ClearInode(number) => self.clear_inode(task, *number),
-            Mend::GiveUp(number) => self.give_up(task, *number),
-            Mend::Replace { inode, number, via } => self.replace(task, survey, rebuilt, (*inode, *number, *via)),
-            Mend::Line { directory, blocks } => self.line(task, *directory, blocks),
-            Mend::Rewrite { directory, number, place } => self.rewrite(task, *directory, *number, *place),
+            Mend::MakeRoot => self.make_new_root(),
+            Mend::ClearInode(number) => self.clear_inode(*number),
+            Mend::GiveUp(number) => self.files.give_up(self.task, *number),
+            Mend::Replace { inode, number, via } => self.replace((*inode, *number, *via)),
+            Mend::Line { directory, blocks } => self.line(*directory, blocks),
+            Mend::Rewrite { directory, number, place } => self.rewrite(*directory, *number, *place),
             Mend::DropAttributes(inode) => {
-                self.inode_mut(task, *inode)?.attributes = 0;
+                self.files.inode_mut(self.task, *inode)?.attributes = 0;
                 Ok(())
             }
-            Mend::DropName { directory, place } => self.drop_name(task, *directory, *place),
+            Mend::DropName { directory, place } => self.drop_name(*directory, *place),
             Mend::SetKind { directory, place, inode, kind } => {
                 let (number, at) = (place / BLOCK as u64, (place % BLOCK as u64) as usize);
-                let virtual_block = self.mapped(task, *directory, number)?;
-                let block = self.metadata_block_mut(task, virtual_block, *directory, number)?;
+                let virtual_block = self.files.mapped(self.task, *directory, number)?;
+                let block = self.files.metadata_block_mut(self.task, virtual_block, *directory, number)?;
                 directory::replace(block, at, *inode, *kind);
                 Ok(())
             }
             Mend::SetParent { directory, parent } => {
-                self.inode_mut(task, *directory)?.parent = *parent;
+                self.files.inode_mut(self.task, *directory)?.parent = *parent;
                 Ok(())
             }
-            Mend::Reconnect(inode) => self.reconnect(task, *inode),
+            Mend::Reconnect(inode) => self.reconnect(*inode),
             Mend::SetLinks { inode, links } => {
-                self.inode_mut(task, *inode)?.links = *links;
+                self.files.inode_mut(self.task, *inode)?.links = *links;
                 Ok(())
             }
             Mend::SetBlocks { inode, blocks } => {
-                self.inode_mut(task, *inode)?.blocks = *blocks;
+                self.files.inode_mut(self.task, *inode)?.blocks = *blocks;
                 Ok(())
             }
             Mend::Free(numbers) => numbers.iter().try_for_each(|number| {
-                self.metadata.blocks.remove(*number);
-                self.metadata.dat.free(task, *number)
+                self.files.metadata.blocks.remove(*number);
+                self.files.metadata.dat.free(self.task, *number)
             }),
             Mend::SetUsage(segment) => {
-                let live = &survey.live[*segment as usize];
-                self.log.segments.set_live(*segment, live.blocks, live.writes, live.modified, Tick(live.youngest));
+                let live = &self.survey.live[*segment as usize];
+                self.files.segments.set_live(*segment, live.blocks, live.writes, live.modified, Tick(live.youngest));
                 Ok(())
             }
             Mend::CountPage { page, counted } => {
-                self.metadata.dat.set_counted(*page, *counted);
+                self.files.metadata.dat.set_counted(*page, *counted);
                 Ok(())
             }
             Mend::CountUsed(used) => {
-                self.metadata.dat.set_used(*used);
+                self.files.metadata.dat.set_used(*used);
                 Ok(())
             }
-            Mend::CountInodes => self.recount_inodes(task),
+            Mend::CountInodes => recount::inodes(self.task, self.files),
         }
     }
 
-    fn clear_inode(&mut self, task: &Task<'_>, number: u64) -> Result<(), SfsError> {
-        self.inodes.remove(number);
-        self.orphans.remove(&number);
-        self.metadata.inode_file.set(task, number, &InodeImage::new_zeroed())
+    fn clear_inode(&mut self, number: u64) -> Result<(), SfsError> {
+        self.files.inodes.remove(number);
+        self.files.orphans.remove(&number);
+        self.files.metadata.inode_file.set(self.task, number, &InodeImage::new_zeroed())
     }
 
-    fn make_new_root(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
+    fn make_new_root(&mut self) -> Result<(), SfsError> {
         let number = InodeNumber::ROOT.0;
-        if self.metadata.inode_file.count() <= number {
-            self.metadata.inode_file.take_found(number);
+        if self.files.metadata.inode_file.count() <= number {
+            self.files.metadata.inode_file.take_found(number);
         }
-        self.clear_inode(task, number)?;
-        let mut root = Inode::new(number, 0, FileKind::Directory, self.wall(task));
+        self.clear_inode(number)?;
+        let mut root = Inode::new(number, 0, FileKind::Directory, self.files.clock.wall(self.task));
         (root.permissions, root.links, root.parent) = (0o755, 2, number);
-        self.inodes.insert(root);
+        self.files.inodes.insert(root);
         Ok(())
     }
 }

@@ -25,14 +25,19 @@ mod directories;
 mod mend;
 
 use super::finding::{Finding, Structure};
+use super::mount;
 use super::open::{Opened, Tolerance, open};
-use super::survey::Survey;
+use super::rebuilt_entries::RebuiltEntries;
+use super::recount;
 use super::survey::faults::{Fault, Stage};
+use super::survey::{Survey, surveyor};
 use crate::device::Medium;
 use crate::fs::sfs::Sfs;
 use crate::fs::sfs::error::{OpenSfsError, SfsError};
+use crate::fs::sfs::files::Files;
+use crate::fs::sfs::log::Log;
 use crate::fs::sfs::make::Identity;
-use crate::fs::sfs::media::format::DIRTY;
+use crate::fs::sfs::media::format::{DIRTY, Superblock};
 use crate::fs::sfs::settings::SfsSettings;
 use crate::task::Task;
 use crate::time::Time;
@@ -64,23 +69,24 @@ pub(super) fn repair_opened(task: &Task<'_>, opened: Opened) -> Result<(Repaired
     let (mut is_clean, mut reads_data) = (false, true);
     for pass in 0..MOST_PASSES {
         // Names and sums change no data; what a map names anew must be read.
-        let survey = volume.survey(task, reads_data, &rebuilt)?;
+        let survey = surveyor(task, &mut volume).survey(reads_data, &rebuilt)?;
+        let mut mending = Mending::of(task, &mut volume, &survey, &mut rebuilt);
         if pass == 0 {
             survey.name(&mut findings);
         }
         let Some(stage) = survey.faults.iter().map(|fault| fault.stage).min() else {
             is_clean = true;
-            volume.drop_unnamed_metadata(&survey);
-            volume.drop_unnamed_data(task, &survey)?;
+            mending.drop_unnamed_metadata();
+            mending.drop_unnamed_data()?;
             break;
         };
         reads_data = stage <= Stage::Blocks;
         let faults: Vec<Fault> = survey.faults.iter().filter(|fault| fault.stage == stage).cloned().collect();
-        volume.recount_dat(task)?;
-        volume.recount_inodes(task)?;
-        volume.mend_maps(task, &survey, &faults)?;
+        recount::dat(task, &mut mending.files.metadata.dat)?;
+        recount::inodes(task, mending.files)?;
+        mending.mend_maps(&faults)?;
         for fault in &faults {
-            volume.mend(task, &survey, &mut rebuilt, &fault.mend)?;
+            mending.mend(&fault.mend)?;
         }
         // Sums follow from what was mended: they are wrong in themselves only at first.
         let sums_count = pass == 0;
@@ -97,35 +103,52 @@ pub(super) fn repair_opened(task: &Task<'_>, opened: Opened) -> Result<(Repaired
     }
     // Segments that the log freed may be written over once the log is durable.
     volume.flush_device(task)?;
-    volume.tidy_zones(task)?;
+    mount::tidy_zones(task, &volume)?;
     if was_unmounted {
-        volume.go_on(task);
+        mount::go_on(task, &mut volume);
     }
     volume.checkpoint(task, true)?;
-    let left = volume.survey(task, true, &rebuilt)?.findings();
-    volume.media.close(task)?;
+    let left = surveyor(task, &mut volume).survey(true, &rebuilt)?.findings();
+    volume.files.media.close(task)?;
     Ok((Repaired { findings, left }, volume))
 }
 
-impl Sfs {
+/// A volume in memory whose faults are mended, as a survey found them.
+struct Mending<'a> {
+    task: &'a Task<'a>,
+    superblock: &'a Superblock,
+    log: &'a Log,
+    files: &'a mut Files,
+    survey: &'a Survey,
+    rebuilt: &'a mut RebuiltEntries,
+}
+
+impl<'a> Mending<'a> {
+    fn of(task: &'a Task<'a>, volume: &'a mut Sfs, survey: &'a Survey, rebuilt: &'a mut RebuiltEntries) -> Mending<'a> {
+        let Sfs { superblock, log, files, .. } = volume;
+        Mending { task, superblock, log, files, survey, rebuilt }
+    }
+}
+
+impl Mending<'_> {
     /// Drops changed blocks of metadata that nothing names, so that they are not written.
-    fn drop_unnamed_metadata(&mut self, survey: &Survey) {
-        for number in self.metadata.blocks.dirty_numbers() {
-            if !survey.claimed.has(number) {
-                self.metadata.blocks.remove(number);
+    fn drop_unnamed_metadata(&mut self) {
+        for number in self.files.metadata.blocks.dirty_numbers() {
+            if !self.survey.claimed.has(number) {
+                self.files.metadata.blocks.remove(number);
             }
         }
     }
 
     /// Drops bytes of log records whose file or virtual block was given up, so that they are not written.
-    fn drop_unnamed_data(&mut self, task: &Task<'_>, survey: &Survey) -> Result<(), SfsError> {
-        let slots: Vec<u32> = self.dirty_blocks.all().collect();
+    fn drop_unnamed_data(&mut self) -> Result<(), SfsError> {
+        let slots: Vec<u32> = self.files.dirty_blocks.all().collect();
         for slot in slots {
-            let waits = *self.dirty_blocks.slot(slot);
-            let is_named = survey.claimed.has(waits.number) && survey.inodes.contains_key(&waits.inode);
-            let entry = self.metadata.dat.get(task, waits.number)?;
+            let waits = *self.files.dirty_blocks.slot(slot);
+            let is_named = self.survey.claimed.has(waits.number) && self.survey.inodes.contains_key(&waits.inode);
+            let entry = self.files.metadata.dat.get(self.task, waits.number)?;
             if !is_named || entry.address.get() != DIRTY | u64::from(slot) {
-                self.dirty_blocks.remove(slot);
+                self.files.dirty_blocks.remove(slot);
             }
         }
         Ok(())

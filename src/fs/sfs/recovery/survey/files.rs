@@ -3,9 +3,8 @@
 
 use super::super::finding::{Finding, Structure};
 use super::faults::{Mend, Stage, Via};
-use super::{Seen, Survey};
+use super::{Seen, Survey, Surveyor};
 use crate::crc;
-use crate::fs::sfs::Sfs;
 use crate::fs::sfs::error::SfsError;
 use crate::fs::sfs::files::attribute_blocks;
 use crate::fs::sfs::files::attributes::FileKind;
@@ -14,7 +13,6 @@ use crate::fs::sfs::files::map::{FANOUT, FANOUT_BITS, number_at};
 use crate::fs::sfs::media::format::MOST_BLOCKS;
 use crate::fs::sfs::media::format::{BLOCK, DIRTY, DatEntry, Kind, ROOTS};
 use crate::fs::sfs::metadata::blocks::NO_PLACE;
-use crate::task::Task;
 
 /// Blocks that are read at once.
 const RUN: usize = 64;
@@ -22,32 +20,26 @@ const RUN: usize = 64;
 /// A block of a file, as it was seen: its place, its virtual block, the entry of that.
 type BlockSeen = (u64, u64, DatEntry);
 
-impl Sfs {
+impl Surveyor<'_> {
     /// All blocks of one inode.
-    pub(super) fn survey_file(
-        &mut self,
-        task: &Task<'_>,
-        survey: &mut Survey,
-        number: u64,
-        seen: &mut Seen,
-    ) -> Result<(), SfsError> {
+    pub(super) fn survey_file(&mut self, survey: &mut Survey, number: u64, seen: &mut Seen) -> Result<(), SfsError> {
         let mut blocks: Vec<BlockSeen> = Vec::new();
         let span_bits = FANOUT_BITS * u32::from(seen.levels);
         for at in 0..ROOTS {
             let (root, levels, first) = (seen.roots[at], seen.levels, (at as u64) << span_bits);
             if root != 0 {
-                self.survey_map(task, survey, (number, seen), (Via::Root(at), root, levels, first), &mut blocks);
+                self.survey_map(survey, (number, seen), (Via::Root(at), root, levels, first), &mut blocks);
             }
         }
         seen.counted += blocks.len() as u64;
         if seen.attributes != 0 {
-            self.survey_attributes(task, survey, number, seen);
+            self.survey_attributes(survey, number, seen);
         }
         match seen.kind {
-            FileKind::Regular => self.survey_data(task, survey, number, blocks),
-            FileKind::Directory => self.survey_directory(task, survey, number, seen, blocks),
+            FileKind::Regular => self.survey_data(survey, number, blocks),
+            FileKind::Directory => self.survey_directory(survey, number, seen, blocks),
             _ => {
-                self.survey_target(task, survey, number, seen, &blocks);
+                self.survey_target(survey, number, seen, &blocks);
             }
         }
         if seen.blocks != seen.counted && !seen.is_partial {
@@ -63,7 +55,6 @@ impl Sfs {
     /// Surveys a number of a map, and all below it.
     fn survey_map(
         &mut self,
-        task: &Task<'_>,
         survey: &mut Survey,
         of: (u64, &mut Seen),
         (via, number, level, first): (Via, u64, u8, u64),
@@ -74,7 +65,7 @@ impl Sfs {
         let kind = if level == 0 && seen.kind == FileKind::Regular { Kind::Data } else { Kind::Metadata };
         let its_place = if level == 0 { first } else { NO_PLACE };
         let claimed = match first < MOST_BLOCKS {
-            true => self.claim(task, survey, (inode, its_place), number, kind),
+            true => self.claim(survey, (inode, its_place), number, kind),
             false => Err("it is beyond what a file can have".to_string()),
         };
         let entry = match claimed {
@@ -97,7 +88,7 @@ impl Sfs {
             survey.given_up += 1;
             return;
         }
-        let bytes = match self.peek(task, number, inode, &entry) {
+        let bytes = match self.files.peek(self.task, number, inode, &entry) {
             Ok(bytes) => bytes,
             Err(why) => {
                 let place = format!("a map block of inode {inode}, virtual block {number}");
@@ -115,21 +106,15 @@ impl Sfs {
             let below = number_at(&bytes[..], at);
             if below != 0 {
                 let its_first = first.saturating_add((at as u64).saturating_mul(span));
-                self.survey_map(
-                    task,
-                    survey,
-                    (inode, seen),
-                    (Via::Block(number, at), below, level - 1, its_first),
-                    blocks,
-                );
+                self.survey_map(survey, (inode, seen), (Via::Block(number, at), below, level - 1, its_first), blocks);
             }
         }
     }
 
     /// Surveys extended attributes.
-    fn survey_attributes(&mut self, task: &Task<'_>, survey: &mut Survey, inode: u64, seen: &mut Seen) {
+    fn survey_attributes(&mut self, survey: &mut Survey, inode: u64, seen: &mut Seen) {
         let number = seen.attributes;
-        let why = match self.peek_attributes(task, survey, inode, seen) {
+        let why = match self.peek_attributes(survey, inode, seen) {
             Ok(bytes) if extended::decode(&bytes).is_some() => return,
             Ok(_) => "their lengths do not add up".to_string(),
             Err(why) => why,
@@ -140,18 +125,12 @@ impl Sfs {
     }
 
     /// All bytes of its attributes. `Err`: why they cannot be read.
-    fn peek_attributes(
-        &mut self,
-        task: &Task<'_>,
-        survey: &mut Survey,
-        inode: u64,
-        seen: &mut Seen,
-    ) -> Result<Vec<u8>, String> {
+    fn peek_attributes(&mut self, survey: &mut Survey, inode: u64, seen: &mut Seen) -> Result<Vec<u8>, String> {
         let number = seen.attributes;
-        let mut look = |sfs: &mut Sfs, number: u64| {
-            let entry = sfs.claim(task, survey, (inode, NO_PLACE), number, Kind::Metadata)?;
+        let mut look = |it: &mut Surveyor<'_>, number: u64| {
+            let entry = it.claim(survey, (inode, NO_PLACE), number, Kind::Metadata)?;
             seen.counted += 1;
-            sfs.peek(task, number, inode, &entry)
+            it.files.peek(it.task, number, inode, &entry)
         };
         let first = look(self, number)?;
         let list = attribute_blocks::listed_blocks(&first).ok_or("they are longer than they can be")?;
@@ -166,7 +145,7 @@ impl Sfs {
     }
 
     /// Surveys the target of a link.
-    fn survey_target(&mut self, task: &Task<'_>, survey: &mut Survey, inode: u64, seen: &Seen, blocks: &[BlockSeen]) {
+    fn survey_target(&mut self, survey: &mut Survey, inode: u64, seen: &Seen, blocks: &[BlockSeen]) {
         if seen.kind != FileKind::Symlink {
             return;
         }
@@ -176,7 +155,7 @@ impl Sfs {
                 survey.given_up += 1;
                 return;
             }
-            Some((_, number, entry)) => match self.peek(task, *number, inode, entry) {
+            Some((_, number, entry)) => match self.files.peek(self.task, *number, inode, entry) {
                 Ok(_) => return,
                 Err(why) => {
                     let place = format!("the target of inode {inode}, virtual block {number}");
@@ -196,21 +175,21 @@ impl Sfs {
     }
 
     /// Surveys the blocks of a regular file against their checksums.
-    fn survey_data(&mut self, task: &Task<'_>, survey: &mut Survey, inode: u64, mut blocks: Vec<BlockSeen>) {
+    fn survey_data(&mut self, survey: &mut Survey, inode: u64, mut blocks: Vec<BlockSeen>) {
         survey.given_up += blocks.iter().filter(|(.., entry)| entry.is_given_up()).count() as u64;
         if !survey.reads_data {
             return;
         }
         blocks.retain(|(.., entry)| entry.address.get() != 0 && entry.address.get() & DIRTY == 0);
         blocks.sort_unstable_by_key(|(.., entry)| entry.address.get());
-        let segment_blocks = u64::from(self.media.segment_blocks());
+        let segment_blocks = u64::from(self.files.media.segment_blocks());
         let follows = |one: &BlockSeen, next: &BlockSeen| {
             let address = next.2.address.get();
             one.2.address.get() + 1 == address && !address.is_multiple_of(segment_blocks)
         };
         let mut damaged = Vec::new();
         for run in blocks.chunk_by(follows).flat_map(|run| run.chunks(RUN)) {
-            self.check_run(task, run, &mut damaged);
+            self.check_run(run, &mut damaged);
         }
         damaged.sort_unstable_by_key(|((place, ..), _)| *place);
         for ((place, number, entry), why) in damaged {
@@ -223,14 +202,14 @@ impl Sfs {
     }
 
     /// Reads blocks that lie one behind the other, and checks them against their checksums.
-    fn check_run(&mut self, task: &Task<'_>, run: &[BlockSeen], damaged: &mut Vec<(BlockSeen, String)>) {
-        let width = self.media.block_width();
+    fn check_run(&mut self, run: &[BlockSeen], damaged: &mut Vec<(BlockSeen, String)>) {
+        let width = self.files.media.block_width();
         let mut bytes = vec![0; run.len() * width];
-        match self.media.read(task, run[0].2.address.get(), &mut bytes) {
+        match self.files.media.read(self.task, run[0].2.address.get(), &mut bytes) {
             Ok(()) => {}
             Err(_) if run.len() > 1 => {
                 // Which of them cannot be read shows one by one.
-                return run.chunks(1).for_each(|one| self.check_run(task, one, damaged));
+                return run.chunks(1).for_each(|one| self.check_run(one, damaged));
             }
             Err(error) => return damaged.push((run[0], error.to_string())),
         }

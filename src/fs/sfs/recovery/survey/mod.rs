@@ -8,9 +8,11 @@ use super::finding::{Finding, Structure};
 use super::rebuilt_entries::RebuiltEntries;
 use crate::fs::sfs::Sfs;
 use crate::fs::sfs::error::SfsError;
+use crate::fs::sfs::files::Files;
 use crate::fs::sfs::files::attributes::FileKind;
 use crate::fs::sfs::files::inode::Inode;
-use crate::fs::sfs::media::format::{BLOCK, BlockBytes, DIRTY, DatEntry, Kind, ROOTS};
+use crate::fs::sfs::log::Log;
+use crate::fs::sfs::media::format::{BLOCK, DIRTY, DatEntry, Kind, ROOTS};
 use crate::fs::sfs::media::format::{MOST_BLOCKS, MOST_LEVELS};
 use crate::fs::sfs::media::invariants;
 use crate::fs::sfs::metadata::paged::{LostBlock, check_address, name_of_block};
@@ -154,22 +156,38 @@ impl Survey {
     }
 }
 
-impl Sfs {
+/// A walk over all blocks that a volume names.
+pub(super) struct Surveyor<'a> {
+    task: &'a Task<'a>,
+    files: &'a mut Files,
+    /// The number of the volume, and its log.
+    identity: [u8; 16],
+    log: &'a Log,
+}
+
+impl<'a> Surveyor<'a> {
+    /// A walk over the volume with this number.
+    pub fn new(task: &'a Task<'a>, files: &'a mut Files, log: &'a Log, identity: [u8; 16]) -> Surveyor<'a> {
+        Surveyor { task, files, identity, log }
+    }
+}
+
+/// A walk over a volume in memory.
+pub(super) fn surveyor<'a>(task: &'a Task<'a>, volume: &'a mut Sfs) -> Surveyor<'a> {
+    Surveyor::new(task, &mut volume.files, &volume.log, volume.superblock.identity)
+}
+
+impl Surveyor<'_> {
     /// Surveys the whole volume. With `reads_data`, blocks of files are read and checked against their checksums, too.
-    pub(super) fn survey(
-        &mut self,
-        task: &Task<'_>,
-        reads_data: bool,
-        rebuilt: &RebuiltEntries,
-    ) -> Result<Survey, SfsError> {
-        let log_blocks = u64::from(self.media.segments()) * u64::from(self.media.segment_blocks());
+    pub(super) fn survey(&mut self, reads_data: bool, rebuilt: &RebuiltEntries) -> Result<Survey, SfsError> {
+        let log_blocks = u64::from(self.files.media.segments()) * u64::from(self.files.media.segment_blocks());
         let mut survey = Survey {
             faults: Vec::new(),
             inodes: BTreeMap::new(),
             names: Vec::new(),
-            claimed: Bits::new(self.metadata.dat.len()),
+            claimed: Bits::new(self.files.metadata.dat.len()),
             unclaimed: Vec::new(),
-            live: vec![Live::default(); self.log.segments.count() as usize],
+            live: vec![Live::default(); self.files.segments.count() as usize],
             named_live: Vec::new(),
             is_complete: false,
             given_up: 0,
@@ -178,23 +196,23 @@ impl Sfs {
             reads_data,
             rebuilt: rebuilt.clone(),
         };
-        self.survey_metadata_files(task, &mut survey);
-        self.survey_inodes(task, &mut survey)?;
-        self.survey_shared(task, &mut survey)?;
+        self.survey_metadata_files(&mut survey);
+        self.survey_inodes(&mut survey)?;
+        self.survey_shared(&mut survey)?;
         self.survey_names(&mut survey)?;
         survey.named_live = survey.live.clone();
-        survey.is_complete = (0..self.log.segments.count())
-            .all(|segment| self.log.segments.get(segment).live == survey.live[segment as usize].blocks);
-        self.survey_entries(task, &mut survey)?;
+        survey.is_complete = (0..self.files.segments.count())
+            .all(|segment| self.files.segments.get(segment).live == survey.live[segment as usize].blocks);
+        self.survey_entries(&mut survey)?;
         self.survey_usage(&mut survey);
-        self.survey_counts(task, &mut survey)?;
+        self.survey_counts(&mut survey)?;
         Ok(survey)
     }
 
     /// The blocks of the three metadata files.
-    fn survey_metadata_files(&mut self, task: &Task<'_>, survey: &mut Survey) {
-        let segment_blocks = self.media.segment_blocks();
-        let reads = survey.reads_data && !self.media.holds_stamps();
+    fn survey_metadata_files(&mut self, survey: &mut Survey) {
+        let segment_blocks = self.files.media.segment_blocks();
+        let reads = survey.reads_data && !self.files.media.holds_stamps();
         let kinds = [
             (Kind::Dat, Structure::Dat, "DAT"),
             (Kind::InodeFile, Structure::InodeFile, "inode file"),
@@ -202,11 +220,11 @@ impl Sfs {
         ];
         for (kind, structure, name) in kinds {
             let file = match kind {
-                Kind::Dat => self.metadata.dat.file(),
-                Kind::InodeFile => self.metadata.inode_file.file(),
-                _ => &mut self.metadata.usage_file,
+                Kind::Dat => self.files.metadata.dat.file(),
+                Kind::InodeFile => self.files.metadata.inode_file.file(),
+                _ => &mut self.files.metadata.usage_file,
             };
-            let damaged = if reads { file.damaged(task) } else { Vec::new() };
+            let damaged = if reads { file.damaged(self.task) } else { Vec::new() };
             let places: Vec<(u64, u64)> = file.addresses().collect();
             for LostBlock { number, why, .. } in damaged {
                 let place = name_of_block(name, number);
@@ -215,7 +233,7 @@ impl Sfs {
                 survey.fault(Stage::Inodes, finding, Mend::Nothing);
             }
             for (number, address) in places {
-                if check_address(&self.media, name, address).is_err() || !survey.addresses.add(address) {
+                if check_address(&self.files.media, name, address).is_err() || !survey.addresses.add(address) {
                     let found = format!("it lies at block {address} of the log, where something else does");
                     let finding =
                         Finding::new(structure, name_of_block(name, number), found, "a place of its own", "none");
@@ -228,11 +246,11 @@ impl Sfs {
     }
 
     /// An inode, from memory or from the inode file. `Err`: why what is there cannot be an inode.
-    fn seen(&mut self, task: &Task<'_>, number: u64) -> Result<Option<Seen>, String> {
-        let inode = match self.inodes.peek(number) {
+    fn seen(&mut self, number: u64) -> Result<Option<Seen>, String> {
+        let inode = match self.files.inodes.peek(number) {
             Some(inode) => Some(Seen::of(inode)),
             None => {
-                let image = self.metadata.inode_file.get(task, number);
+                let image = self.files.metadata.inode_file.get(self.task, number);
                 let image = image.map_err(|error| error.to_string())?;
                 if image.number.get() == 0 {
                     return Ok(None);
@@ -253,13 +271,13 @@ impl Sfs {
         }
     }
 
-    fn survey_inodes(&mut self, task: &Task<'_>, survey: &mut Survey) -> Result<(), SfsError> {
-        let freed: BTreeSet<u64> = self.metadata.inode_file.freed().collect();
-        for number in 1..self.metadata.inode_file.count() {
-            if freed.contains(&number) && !self.inodes.contains(number) {
+    fn survey_inodes(&mut self, survey: &mut Survey) -> Result<(), SfsError> {
+        let freed: BTreeSet<u64> = self.files.metadata.inode_file.freed().collect();
+        for number in 1..self.files.metadata.inode_file.count() {
+            if freed.contains(&number) && !self.files.inodes.contains(number) {
                 continue;
             }
-            let mut seen = match self.seen(task, number) {
+            let mut seen = match self.seen(number) {
                 Ok(Some(seen)) => seen,
                 Ok(None) => continue,
                 Err(why) => {
@@ -274,7 +292,7 @@ impl Sfs {
                     continue;
                 }
             };
-            self.survey_file(task, survey, number, &mut seen)?;
+            self.survey_file(survey, number, &mut seen)?;
             survey.inodes.insert(number, seen);
         }
         Ok(())
@@ -283,15 +301,14 @@ impl Sfs {
     /// Claims a virtual block for whoever names it. Returns its entry, or why it cannot be named.
     pub(super) fn claim(
         &mut self,
-        task: &Task<'_>,
         survey: &mut Survey,
         of: (u64, u64),
         number: u64,
         kind: Kind,
     ) -> Result<DatEntry, String> {
-        let mut entry = match number < self.metadata.dat.len() && number != 0 {
-            true => self.metadata.dat.get(task, number).map_err(|error| error.to_string())?,
-            false => return Err(format!("there are {}", self.metadata.dat.len())),
+        let mut entry = match number < self.files.metadata.dat.len() && number != 0 {
+            true => self.files.metadata.dat.get(self.task, number).map_err(|error| error.to_string())?,
+            false => return Err(format!("there are {}", self.files.metadata.dat.len())),
         };
         if entry.is_taken != 1 {
             return Err("it is free".to_string());
@@ -300,7 +317,7 @@ impl Sfs {
             return Err("its entry is lost, and the log says it is another's".to_string());
         }
         // One that changed since the checkpoint was found by its owner's map, or was just given out.
-        if let Some(its) = self.metadata.blocks.get(number).filter(|its| its.is_dirty)
+        if let Some(its) = self.files.metadata.blocks.get(number).filter(|its| its.is_dirty)
             && (kind == Kind::Data || its.inode != of.0)
         {
             return Err(format!("it is metadata of inode {}", its.inode));
@@ -312,13 +329,17 @@ impl Sfs {
         if address & DIRTY != 0 {
             // Its old version lies there until it is written.
             let slot = (address & !DIRTY) as u32;
-            address = if self.dirty_blocks.is_used(slot) { self.dirty_blocks.slot(slot).before } else { u64::MAX };
+            address = if self.files.dirty_blocks.is_used(slot) {
+                self.files.dirty_blocks.slot(slot).before
+            } else {
+                u64::MAX
+            };
         }
         if address == 0 {
             return Ok(entry);
         }
-        if check_address(&self.media, "DAT", address).is_err() {
-            let end = u64::from(self.media.segments()) * u64::from(self.media.segment_blocks());
+        if check_address(&self.files.media, "DAT", address).is_err() {
+            let end = u64::from(self.files.media.segments()) * u64::from(self.files.media.segment_blocks());
             let place = format!("virtual block {number}");
             let found = format!("it is said to lie at block {address} of the log, which has {end}");
             let repair = "it is given up: reading it fails until it is written anew";
@@ -330,22 +351,7 @@ impl Sfs {
         if !survey.addresses.add(address) {
             survey.shared.insert(address);
         }
-        survey.gain(address, self.media.segment_blocks(), kind, &entry);
+        survey.gain(address, self.files.media.segment_blocks(), kind, &entry);
         Ok(entry)
-    }
-
-    /// A virtual block of metadata, without keeping it in memory.
-    pub(super) fn peek(
-        &mut self,
-        task: &Task<'_>,
-        number: u64,
-        inode: u64,
-        entry: &DatEntry,
-    ) -> Result<Box<BlockBytes>, String> {
-        match self.metadata.blocks.get(number) {
-            Some(block) if block.is_dirty || self.media.holds_stamps() => Ok(block.bytes.clone()),
-            _ if entry.is_given_up() => Err("it was given up".to_string()),
-            _ => self.read_virtual(task, number, inode).map_err(|error| error.to_string()),
-        }
     }
 }

@@ -3,20 +3,17 @@
 use super::super::finding::{Finding, Structure};
 use super::faults::{Mend, Stage};
 use super::paths::NameSeen;
-use super::{Seen, Survey};
-use crate::fs::sfs::Sfs;
+use super::{Seen, Survey, Surveyor};
 use crate::fs::sfs::error::SfsError;
 use crate::fs::sfs::files::attributes::{FileKind, InodeNumber};
 use crate::fs::sfs::files::directory;
 use crate::fs::sfs::media::format::{BLOCK, DatEntry};
-use crate::task::Task;
 use std::collections::{BTreeMap, BTreeSet};
 
-impl Sfs {
+impl Surveyor<'_> {
     /// Surveys the blocks of a directory, and collects the names in them.
     pub(super) fn survey_directory(
         &mut self,
-        task: &Task<'_>,
         survey: &mut Survey,
         directory: u64,
         seen: &Seen,
@@ -38,7 +35,7 @@ impl Sfs {
         for (place, number, entry) in blocks {
             let mend = Mend::Rewrite { directory, number, place };
             let where_ = format!("block {place} of directory {directory}, virtual block {number}");
-            match self.peek(task, number, directory, &entry) {
+            match self.files.peek(self.task, number, directory, &entry) {
                 Err(why) => {
                     let repair = "it is emptied; what had its names only there goes to lost+found";
                     let finding = Finding::new(Structure::Directory, where_, why, "what was written", repair);
@@ -143,7 +140,7 @@ impl Sfs {
         for (number, seen) in &survey.inodes {
             let place = format!("inode {number}");
             let names = links.get(number).copied().unwrap_or(0);
-            let is_held = self.orphans.contains(number) && seen.links == 0;
+            let is_held = self.files.orphans.contains(number) && seen.links == 0;
             if seen.kind != FileKind::Directory {
                 let lost = Finding::new(
                     Structure::Inode,
