@@ -213,15 +213,17 @@ fn answered_writes_survive_a_killed_program() {
             .stdout(Stdio::null())
             .spawn()
             .unwrap();
-        while std::fs::read(&answered).unwrap_or_default().len() < 8 {
+        let steps =
+            || std::fs::read(&answered).ok().and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_le_bytes);
+        // On a busy machine they take longer.
+        while steps() <= 20 {
             assert!(child.try_wait().unwrap().is_none(), "the child ended by itself");
             std::thread::sleep(Duration::from_millis(1));
         }
         std::thread::sleep(Duration::from_millis(milliseconds));
         child.kill().unwrap();
         child.wait().unwrap();
-        let number = u64::from_le_bytes(std::fs::read(&answered).unwrap().try_into().unwrap());
-        assert!(number > 20, "only {number} steps");
+        let number = steps();
         // The same steps on a disk in memory: the image equals that after the last printed step, or after one more.
         let (mut model, mut random) = (Model::new(NEVER_WORN), Random::new(2, "killed"));
         let mut reference = Zns::create_on(Box::new(Bytes::for_drive(&settings)), &settings).unwrap();
