@@ -32,6 +32,14 @@ impl LoopDevice {
 impl Drop for LoopDevice {
     fn drop(&mut self) {
         let _ = program("losetup").args(["-d", &self.name]).output();
+        // Others may look at the device at this moment: the kernel detaches it when they have closed it.
+        let attached = self.name.replace("/dev/", "/sys/block/") + "/loop/backing_file";
+        for _ in 0..500 {
+            if !FilePath::new(&attached).exists() {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
     }
 }
 
