@@ -13,8 +13,10 @@ pub const PAGES_PER_BLOCK: u32 = 256;
 const LOOKED_AHEAD: (usize, usize) = (16, 8);
 const BATCH: usize = 1024;
 
-/// The tables of the loop.
-struct Loop {
+/// The loop with its tables.
+pub struct Loop {
+    exported: u32,
+    random: u64,
     map: Vec<u32>,
     owner: Vec<u32>,
     valid: Vec<u32>,
@@ -27,26 +29,30 @@ struct Loop {
     lowest: u32,
 }
 
-/// Fills the exported pages, nine in ten of `pages`, in order; writes `before` pages at random, and then `writes`.
-/// Returns the last writes per CPU-second.
-pub fn bare_loop(pages: u32, before: u64, writes: u64) -> f64 {
-    let exported = pages / 10 * 9;
-    let mut drive = Loop::new(pages, exported);
-    (0..exported).for_each(|page| drive.write(page));
-    let mut random = 88172645463325252u64;
-    drive.write_at_random(before, exported, &mut random);
-    let started = cpu_seconds();
-    drive.write_at_random(writes, exported, &mut random);
-    let seconds = cpu_seconds() - started;
-    black_box(&drive.map);
-    writes as f64 / seconds
-}
-
 impl Loop {
+    /// A loop on so many pages, of which nine in ten are exported: they are written in order, and as many are then written at random.
+    pub fn filled(pages: u32) -> Loop {
+        let mut drive = Loop::new(pages, pages / 10 * 9);
+        (0..drive.exported).for_each(|page| drive.write(page));
+        drive.write_at_random(drive.exported.into());
+        drive
+    }
+
+    /// Writes so many pages at random. Returns the writes per CPU-second.
+    pub fn run(&mut self, writes: u64) -> f64 {
+        let started = cpu_seconds();
+        self.write_at_random(writes);
+        let seconds = cpu_seconds() - started;
+        black_box(&self.map);
+        writes as f64 / seconds
+    }
+
     fn new(pages: u32, exported: u32) -> Loop {
         let blocks = pages / PAGES_PER_BLOCK;
         let previous: Vec<u32> = (0..blocks + PAGES_PER_BLOCK + 1).collect();
         Loop {
+            exported,
+            random: 88172645463325252,
             map: filled(u32::MAX, exported as usize),
             owner: filled(u32::MAX, pages as usize),
             valid: vec![0; blocks as usize],
@@ -60,7 +66,7 @@ impl Loop {
         }
     }
 
-    fn write_at_random(&mut self, writes: u64, exported: u32, random: &mut u64) {
+    fn write_at_random(&mut self, writes: u64) {
         let (entries, old) = LOOKED_AHEAD;
         let mut batch = [0u32; BATCH];
         let mut left = writes as usize;
@@ -68,10 +74,10 @@ impl Loop {
             let batch = &mut batch[..left.min(BATCH)];
             left -= batch.len();
             for page in batch.iter_mut() {
-                *random ^= *random << 13;
-                *random ^= *random >> 7;
-                *random ^= *random << 17;
-                *page = (((*random >> 32) * u64::from(exported)) >> 32) as u32;
+                self.random ^= self.random << 13;
+                self.random ^= self.random >> 7;
+                self.random ^= self.random << 17;
+                *page = (((self.random >> 32) * u64::from(self.exported)) >> 32) as u32;
             }
             batch.iter().take(entries).for_each(|&page| prefetch(&self.map, page as usize));
             for index in 0..batch.len() {

@@ -77,7 +77,10 @@ enum Ended {
 
 const ENDS: [Ended; 4] = [Ended::Read, Ended::TransferOfRead, Ended::Program, Ended::TransferOfProgram];
 
-struct Queues {
+/// The queues, with operations under way.
+pub struct Queues {
+    /// The copies of each host write, on average.
+    copies: f64,
     now: u64,
     dies: u32,
     /// Events by what ends, each in the order of time: when, and the plane or the channel.
@@ -96,43 +99,49 @@ struct Queues {
     writes_until_collection: f64,
 }
 
-/// Passes host writes through planes, `copies` for each of them in groups. Returns host writes per CPU-second.
-pub fn bare_queues((channels, dies): (u32, u32), copies: f64, writes: u64) -> f64 {
-    let planes = (channels * dies) as usize;
-    // A collection begins while earlier ones are under way.
-    let room = DEPTH + 64 * COPIES;
-    let mut queues = Queues {
-        now: 0,
-        dies,
-        events: std::array::from_fn(|_| Ring::with_room(2 * planes)),
-        planes: (0..planes).map(|_| Ring::with_room(room)).collect(),
-        current: vec![NONE; planes],
-        channels: (0..channels).map(|_| Ring::with_room(planes)).collect(),
-        busy_until: vec![0; channels as usize],
-        is_awaited: vec![false; channels as usize],
-        operations: vec![Operation::default(); room],
-        free: (0..room as u32).collect(),
-        random: 88172645463325252,
-        next_target: 0,
-        writes_until_collection: 0.0,
-    };
-    let started = cpu_seconds();
-    (0..DEPTH).for_each(|_| queues.write(copies));
-    let mut done = 0;
-    while done < writes {
-        if queues.step() {
-            done += 1;
-            queues.write(copies);
-        }
-    }
-    let seconds = cpu_seconds() - started;
-    black_box(queues.now);
-    writes as f64 / seconds
-}
-
 impl Queues {
+    /// Queues of so many channels and dies on each, in which host writes are under way.
+    pub fn new((channels, dies): (u32, u32), copies: f64) -> Queues {
+        let planes = (channels * dies) as usize;
+        // A collection begins while earlier ones are under way.
+        let room = DEPTH + 64 * COPIES;
+        let mut queues = Queues {
+            copies,
+            now: 0,
+            dies,
+            events: std::array::from_fn(|_| Ring::with_room(2 * planes)),
+            planes: (0..planes).map(|_| Ring::with_room(room)).collect(),
+            current: vec![NONE; planes],
+            channels: (0..channels).map(|_| Ring::with_room(planes)).collect(),
+            busy_until: vec![0; channels as usize],
+            is_awaited: vec![false; channels as usize],
+            operations: vec![Operation::default(); room],
+            free: (0..room as u32).collect(),
+            random: 88172645463325252,
+            next_target: 0,
+            writes_until_collection: 0.0,
+        };
+        (0..DEPTH).for_each(|_| queues.write());
+        queues
+    }
+
+    /// Passes so many host writes through the planes, with their copies in groups. Returns host writes per CPU-second.
+    pub fn run(&mut self, writes: u64) -> f64 {
+        let started = cpu_seconds();
+        let mut done = 0;
+        while done < writes {
+            if self.step() {
+                done += 1;
+                self.write();
+            }
+        }
+        let seconds = cpu_seconds() - started;
+        black_box(self.now);
+        writes as f64 / seconds
+    }
+
     /// Issues a host write and, when it is time, a collection before it.
-    fn write(&mut self, copies: f64) {
+    fn write(&mut self) {
         self.writes_until_collection -= 1.0;
         if self.writes_until_collection < 0.0 && self.free.len() > COPIES {
             self.random ^= self.random << 13;
@@ -140,7 +149,7 @@ impl Queues {
             self.random ^= self.random << 17;
             let source = (self.random >> 33) as u32 % self.planes.len() as u32;
             (0..COPIES).for_each(|_| self.issue(source, false));
-            self.writes_until_collection += COPIES as f64 / copies;
+            self.writes_until_collection += COPIES as f64 / self.copies;
         }
         let plane = self.target();
         self.issue(plane, true);

@@ -1,19 +1,22 @@
-//! The page-level layer on drives of several sizes and numbers of planes, beside the bare loop on as many pages.
+//! The page-level layer on drives of several sizes and numbers of planes, in turn with the bare loop on as many pages.
 
-use crate::bare_loop::{PAGES_PER_BLOCK, bare_loop};
-use crate::bare_queues::bare_queues;
+use crate::bare_loop::{Loop, PAGES_PER_BLOCK};
+use crate::bare_queues::Queues;
 use crate::figures::DriveRow;
-use crate::measure::{Measured, generated, measured};
+use crate::measure::{Measured, generated, in_slices};
 use crate::taking::{rounds, spread};
 
-/// Counted writes.
-const WRITES: u64 = 8 << 20;
+/// Counted writes of a slice. A slice of the loop follows each of the drive: the speed of a machine that others share halves for
+/// seconds. A slice is long beside the time in which the caches fill again.
+const SLICE: u64 = 2 << 20;
+const TIMED_SLICE: u64 = 1 << 20;
+const SLICES: u64 = 8;
 
 /// Drives of one size, which are compared with one loop in each round.
 struct Size {
     gib: u64,
     most_rounds: usize,
-    /// Channels and dies, and whether time is modelled.
+    /// Channels and dies, and whether time is modelled: each first without.
     drives: &'static [((u32, u32), bool)],
 }
 
@@ -34,58 +37,73 @@ pub fn rows(most_rounds: usize) -> Vec<DriveRow> {
 }
 
 fn of_size(size: &Size, most_rounds: usize) -> Vec<DriveRow> {
-    let (found, rounds) = rounds(most_rounds, || {
-        let round = round(size);
-        eprintln!("{} GiB: bare loop {:.2} M/s", size.gib, round.0 / 1e6);
-        for (drive, (found, queues)) in round.1.iter().enumerate() {
-            let bound = queues.map_or(String::new(), |queues| format!(", bare queues {:.2} M/s", queues / 1e6));
-            eprintln!("  {}: {:.2} M/s{bound}", path(size, drive), found.writes_per_second / 1e6);
-        }
-        round
-    });
+    let mut bare = Loop::filled((size.gib << 18) as u32);
+    let (found, rounds) = rounds(most_rounds, || round(size, &mut bare));
     let row = |drive: usize| {
-        let over = |of: &dyn Fn(f64, &Measured) -> f64| {
-            spread(found.iter().map(|(bare, drives)| of(*bare, &drives[drive].0)).collect())
-        };
-        let over_queues = |of: &dyn Fn(f64, &Measured) -> f64| {
-            let of = |(measured, queues): &(Measured, Option<f64>)| queues.map(|queues| of(queues, measured));
-            found.iter().map(|(_, drives)| of(&drives[drive])).collect::<Option<Vec<f64>>>().map(spread)
+        let pairs = || found.iter().flat_map(|round| &round[drive].pairs);
+        let over = |of: &dyn Fn(&Pair) -> f64| spread(pairs().map(of).collect());
+        let over_bounds = |of: &dyn Fn(&Pair, f64) -> f64| {
+            pairs().map(|pair| pair.bound.map(|bound| of(pair, bound))).collect::<Option<Vec<f64>>>().map(spread)
         };
         let ((channels, dies), is_timed) = size.drives[drive];
+        // Of the first round, before freed memory can be reused.
+        let Measured { amplification, bytes_per_page, .. } = found[0][drive].all;
         DriveRow {
             path: path(size, drive),
             size_gib: size.gib,
             planes: channels * dies,
             is_timed,
-            writes_per_second: over(&|_, drive| drive.writes_per_second),
-            bare_loop: over(&|bare, _| bare),
-            of_loop: over(&|bare, drive| drive.writes_per_second / bare),
-            bare_queues: over_queues(&|queues, _| queues),
-            of_queues: over_queues(&|queues, drive| drive.writes_per_second / queues),
-            write_amplification: found[0].1[drive].0.amplification,
-            // Of the first round, before freed memory can be reused.
-            bytes_per_page: found[0].1[drive].0.bytes_per_page,
+            writes_per_second: over(&|pair| pair.drive),
+            bare_loop: over(&|pair| pair.bare),
+            of_loop: over(&|pair| pair.drive / pair.bare),
+            bare_queues: over_bounds(&|_, bound| bound),
+            of_queues: over_bounds(&|pair, bound| pair.drive / bound),
+            write_amplification: amplification,
+            bytes_per_page,
             rounds,
         }
     };
     (0..size.drives.len()).map(row).collect()
 }
 
-/// The loop and the drives: each is filled, and its exported pages are written once at random before the count. With a
-/// timed drive, the bound of its writes a second: the loop, and then the queues with as many copies.
-fn round(size: &Size) -> (f64, Vec<(Measured, Option<f64>)>) {
-    let pages = size.gib << 18;
-    let exported = pages / 10 * 9;
-    let workload = |bytes| generated(&format!("uniform:writes={}", (exported + WRITES) * 4096), bytes);
-    let measure = |drive: usize| measured(&path(size, drive), &workload, Some(1.0));
-    let drives: Vec<Measured> = (0..size.drives.len()).map(measure).collect();
-    let bare = bare_loop(pages as u32, exported, WRITES);
-    let bound = |(drive, measured): (usize, Measured)| {
+/// A slice of a drive and the one of the loop that followed, in writes per CPU-second.
+struct Pair {
+    drive: f64,
+    bare: f64,
+    /// With the timing model: of the loop, and then bare queues with as many copies.
+    bound: Option<f64>,
+}
+
+struct Run {
+    all: Measured,
+    pairs: Vec<Pair>,
+}
+
+/// The drives, one after the other: each is filled, and its exported pages are written once at random before the count.
+fn round(size: &Size, bare: &mut Loop) -> Vec<Run> {
+    let mut runs: Vec<Run> = Vec::new();
+    for drive in 0..size.drives.len() {
         let (shape, is_timed) = size.drives[drive];
-        let queues = is_timed.then(|| bare_queues(shape, measured.amplification - 1.0, WRITES / 4));
-        (measured, queues.map(|queues| 1.0 / (1.0 / bare + 1.0 / queues)))
-    };
-    (bare, drives.into_iter().enumerate().map(bound).collect())
+        // The layer writes as much whether time is modelled or not.
+        let mut queues = is_timed.then(|| Queues::new(shape, runs[drive - 1].all.amplification - 1.0));
+        let slice = if is_timed { TIMED_SLICE } else { SLICE };
+        let exported = (size.gib << 18) / 10 * 9;
+        let workload = |bytes| generated(&format!("uniform:writes={}", (exported + SLICES * slice) * 4096), bytes);
+        let mut bounds = Vec::new();
+        let (all, slices) = in_slices(&path(size, drive), &workload, Some(1.0), slice, &mut || {
+            bounds.push((bare.run(slice), queues.as_mut().map(|queues| queues.run(slice / 4))));
+        });
+        let pair = |(drive, (bare, queues)): (f64, (f64, Option<f64>))| Pair {
+            drive,
+            bare,
+            bound: queues.map(|queues| 1.0 / (1.0 / bare + 1.0 / queues)),
+        };
+        let run = Run { all, pairs: slices.into_iter().zip(bounds).map(pair).collect() };
+        let share = spread(run.pairs.iter().map(|pair| pair.drive / pair.bound.unwrap_or(pair.bare)).collect());
+        eprintln!("{}: {:.2} M/s, {:.2} of its bound", path(size, drive), all.writes_per_second / 1e6, share.median);
+        runs.push(run);
+    }
+    runs
 }
 
 fn path(size: &Size, drive: usize) -> String {

@@ -38,6 +38,18 @@ pub struct Measured {
 
 /// Runs `workload` for the path's size; counts after `precondition` devices of writes.
 pub fn measured(path: &str, workload: &dyn Fn(u64) -> Box<dyn Workload>, precondition: Option<f64>) -> Measured {
+    in_slices(path, workload, precondition, u64::MAX, &mut || {}).0
+}
+
+/// The same in slices of some `slice` requests. `between` runs after each of them, and is not counted: what is compared runs
+/// there, under the same load of the machine. Also returns the requests per CPU-second of each whole slice.
+pub fn in_slices(
+    path: &str,
+    workload: &dyn Fn(u64) -> Box<dyn Workload>,
+    precondition: Option<f64>,
+    slice: u64,
+    between: &mut dyn FnMut(),
+) -> (Measured, Vec<f64>) {
     let path = Path::read(path).expect("a path");
     let prepared = prepare(&path, SEED).expect("a drive");
     let mut workload = workload(prepared.exported_bytes());
@@ -45,25 +57,37 @@ pub fn measured(path: &str, workload: &dyn Fn(u64) -> Box<dyn Workload>, precond
     let replay = Replay::Closed { depth: 32 };
     let options = Options { seed: SEED, fill: Fill::ALL, replay, precondition, ..Options::default() };
     let resident = resident_bytes();
-    let (mut started, mut filled) = (None, 0.0f64);
+    // The first batch has ended before the clock is read.
+    let (mut first, mut filled) = (None, 0.0f64);
+    let (mut started, mut from, mut seconds) = (0.0, 0, 0.0);
+    let mut slices = Vec::new();
     let outcome = prepared.run(workload.as_mut(), &options, &mut |progress| {
-        if progress.phase == "running" && started.is_none() {
+        if progress.phase != "running" {
+            return true;
+        }
+        if first.is_none() {
             filled = resident_bytes();
-            started = Some((cpu_seconds(), progress.requests));
+            (first, from, started) = (Some(progress.requests), progress.requests, cpu_seconds());
+        } else if progress.requests - from >= slice {
+            let took = cpu_seconds() - started;
+            slices.push((progress.requests - from) as f64 / took);
+            seconds += took;
+            between();
+            (from, started) = (progress.requests, cpu_seconds());
         }
         true
     });
-    let (started, before) = started.expect("it ran");
-    let seconds = cpu_seconds() - started;
+    seconds += cpu_seconds() - started;
+    let first = first.expect("it ran");
     assert!(outcome.failure.is_none(), "{:?}", outcome.failure);
     let result = outcome.result;
     let (requests, amplification) = (result.workload.requests, result.write_amplification);
-    // The first batch ended before the clock was read.
-    let share = (requests - before) as f64 / requests as f64;
-    Measured {
+    let share = (requests - first) as f64 / requests as f64;
+    let measured = Measured {
         writes_per_second: requests as f64 * share / seconds,
         ns_per_program: seconds * 1e9 / (result.flash.programmed_pages as f64 * share),
         amplification: amplification.total.unwrap_or(f64::NAN),
         bytes_per_page: (filled - resident) / path.drive().expect("a drive").nand.geometry.pages() as f64,
-    }
+    };
+    (measured, slices)
 }
