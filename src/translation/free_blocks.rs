@@ -96,6 +96,12 @@ impl FreeBlocks {
         self.counts[plane] as usize
     }
 
+    /// [`FreeBlocks::count_of`] for each plane.
+    #[inline]
+    pub fn counts(&self) -> &[u32] {
+        &self.counts
+    }
+
     /// A block of `plane` is collected in steps from now on.
     pub fn expect(&mut self, plane: u32) {
         self.counts[plane as usize] += 1;

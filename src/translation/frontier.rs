@@ -99,18 +99,25 @@ impl Frontier {
                 }
             };
         }
-        let planes = self.open.len();
-        let room = |open: &OpenBlock| (open.end - open.next) as usize;
-        let in_turn = || self.open[self.turn..].iter().chain(&self.open[..self.turn]);
-        let taken = in_turn().enumerate().map(|(place, open)| place + room(open) * planes).min();
-        let taken = taken.expect("a frontier has planes").min(most);
-        places.extend(in_turn().map(|open| PhysicalPage(open.next)));
-        let (rounds, over) = (taken / planes, taken % planes);
-        let (before, after) = self.open.split_at_mut(self.turn);
-        for (place, open) in after.iter_mut().chain(before).enumerate() {
-            open.next += (rounds + usize::from(place < over)) as u32;
+        if !self.has_room() {
+            return 0;
         }
-        self.turn = (self.turn + over) % planes;
+        let planes = self.open.len();
+        let mut taken = most;
+        for (plane, open) in self.open.iter().enumerate() {
+            let turns = if plane < self.turn { plane + planes - self.turn } else { plane - self.turn };
+            taken = taken.min(turns + (open.end - open.next) as usize * planes);
+        }
+        let (rounds, over) = ((taken / planes) as u32, taken % planes);
+        let (before, after) = self.open.split_at_mut(self.turn);
+        for half in [after, before] {
+            places.extend(half.iter().map(|open| PhysicalPage(open.next)));
+            half.iter_mut().for_each(|open| open.next += rounds);
+        }
+        for _ in 0..over {
+            self.open[self.turn].next += 1;
+            self.turn = if self.turn + 1 == planes { 0 } else { self.turn + 1 };
+        }
         taken
     }
 

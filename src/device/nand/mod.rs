@@ -39,7 +39,7 @@ pub use preset::Preset;
 pub use reserving::Reserving;
 pub use scheduled::{Moment, Scheduled};
 pub use settings::{KIND, NandSettings, PageBytes};
-pub use spare::Spare;
+pub use spare::{Spare, SpareWord};
 pub use suspension::Suspension;
 pub use timing::{CommandTimes, Latencies, Telling, Timing, Untimed};
 
@@ -519,6 +519,13 @@ impl<T: Timing> Nand<T> {
         self.spare.get(page)
     }
 
+    /// The words of the spare areas of a block as the simulator stores them, in any state: not a read.
+    #[inline]
+    pub fn peek_words(&self, block: EraseBlock) -> &[SpareWord] {
+        let first = self.geometry.first_page(block);
+        self.spare.words(first..PhysicalPage(first.0 + self.geometry.pages_per_block))
+    }
+
     /// Prefetches the spare areas of a block into the processor's cache. Changes nothing.
     pub fn prefetch_spare_areas(&self, block: EraseBlock) {
         self.spare.prefetch(self.geometry.first_page(block), self.geometry.pages_per_block);
@@ -860,9 +867,9 @@ impl<T: Timing> Nand<T> {
         self.kept.is_none() && self.spare.all_origins_follow() && self.operations.pages_are_alike()
     }
 
-    /// Copies pages of `source` whose spare areas are `spares`, in their order, to `places`, one after the other and from the
+    /// Copies pages of `source` whose spare areas are `words`, in their order, to `places`, one after the other and from the
     /// first again: each place but the first of its pages follows the one before. `source` has `programmed` pages or more. The
-    /// rest is that of [`Nand::copy`].
+    /// rest is that of [`Nand::copy`], but that the caller knows itself which page is moved where.
     ///
     /// What a place costs is done once for all of its pages.
     ///
@@ -873,34 +880,31 @@ impl<T: Timing> Nand<T> {
     pub fn copy_spread(
         &mut self,
         (source, programmed): (EraseBlock, u32),
-        spares: &[Spare],
+        words: &[SpareWord],
         places: &[PhysicalPage],
         cause: Cause,
         at: T::Moment,
-        mut moved: impl FnMut(LogicalPage, PhysicalPage),
     ) -> Result<T::Moment, NandError> {
         assert!(self.can_spread(), "pages of block {} are words", source.0);
         self.check_programmed(source, programmed, cause)?;
-        for (number, &first) in places.iter().enumerate().take(spares.len()) {
+        for (number, &first) in places.iter().enumerate().take(words.len()) {
             let (target, within) = (self.geometry.block_of(first), self.geometry.page_in_block(first));
             debug_assert_ne!(source, target, "a block that is collected takes no copies");
             let next = &mut self.next_page[target.index()];
-            let end = within + (spares.len() - number).div_ceil(places.len()) as u32;
+            let of_place = &words[number..];
+            let end = within + of_place.len().div_ceil(places.len()) as u32;
             if *next != within || end > self.geometry.pages_per_block {
                 return Err(NandError::OutOfOrderProgram { block: target.0, page: within, expected: *next });
             }
             *next = end;
+            self.spare.set_words(first, of_place, places.len());
         }
-        for (round, spares) in (0..).zip(spares.chunks(places.len())) {
-            for (&spare, &first) in spares.iter().zip(places) {
-                let to = PhysicalPage(first.0 + round);
-                self.spare.set_word(to, spare);
-                moved(spare.logical_page(), to);
-            }
+        self.uncounted.copies.add_all(words);
+        if !T::TIMED {
+            return Ok(at);
         }
-        self.uncounted.copies.add_all(spares);
         let purpose = Purpose::of_cause(cause);
-        let targets = places.iter().cycle().take(spares.len());
+        let targets = places.iter().cycle().take(words.len());
         Ok(targets.fold(at, |done, &place| {
             let target = self.geometry.block_of(place);
             self.operations.timing().copy_into(source, target, purpose, at, done)
@@ -971,7 +975,7 @@ impl<T: Timing> Nand<T> {
     #[cold]
     fn count_uncounted(&mut self) {
         self.uncounted.add_to(&mut self.counts);
-        self.uncounted.copies = Classes::default();
+        self.uncounted.copies.clear();
     }
 
     /// Erases `block`; returns its state and the completion time.
@@ -1085,23 +1089,18 @@ mod tests {
         let (mut spread, mut single) = (new(), new());
         let sources = [0, 2, 3, 5, 7].map(PhysicalPage);
         let places = [8, 16, 9, 17, 10].map(PhysicalPage);
-        let spares = sources.map(|page| spread.peek_spare(page));
-        let (mut of_spread, mut of_single) = (Vec::new(), Vec::new());
+        let words = sources.map(|page| spread.peek_words(EraseBlock(0))[page.0 as usize]);
         let both = [PhysicalPage(8), PhysicalPage(16)];
-        let moved = |page, to| of_spread.push((to, page));
-        spread.copy_spread((EraseBlock(0), 8), &spares, &both, cause, (), moved).unwrap();
+        spread.copy_spread((EraseBlock(0), 8), &words, &both, cause, ()).unwrap();
         for (&from, &to) in sources.iter().zip(&places) {
-            single.copy((from, 1), to, cause, (), |page, to| of_single.push((to, page))).unwrap();
+            single.copy((from, 1), to, cause, (), |_, _| {}).unwrap();
         }
-        of_spread.sort();
-        of_single.sort();
-        assert_eq!(of_spread, of_single);
         assert_eq!(spread.counts(), single.counts());
         assert_eq!(spread.programmed_pages(), single.programmed_pages());
         places.iter().for_each(|&page| assert_eq!(spread.peek_spare(page), single.peek_spare(page)));
-        let error = spread.copy_spread((EraseBlock(0), 8), &spares, &both, cause, (), |_, _| {}).unwrap_err();
+        let error = spread.copy_spread((EraseBlock(0), 8), &words, &both, cause, ()).unwrap_err();
         assert_eq!(error, NandError::OutOfOrderProgram { block: 1, page: 0, expected: 3 });
-        let error = spread.copy_spread((EraseBlock(1), 4), &spares, &both, cause, (), |_, _| {}).unwrap_err();
+        let error = spread.copy_spread((EraseBlock(1), 4), &words, &both, cause, ()).unwrap_err();
         assert_eq!(error, NandError::ReadOfErasedPage { block: 1, page: 3, programmed: 3 });
     }
 

@@ -11,6 +11,7 @@
 use super::{Geometry, LogicalPage, PhysicalPage};
 use crate::label::{Cause, Content, Provenance};
 use crate::tables::{advise_huge_pages, prefetch};
+use std::ops::Range;
 
 const LOGICAL_BITS: u32 = 30;
 const CONTENT_BITS: u32 = 2;
@@ -24,6 +25,18 @@ const _: () = assert!(Cause::ORIGINS < 1 << ORIGIN_BITS, "an origin, or none of 
 /// of the origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spare(u64);
+
+/// The stored word of a page, which is all of its spare area if the origin follows from it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SpareWord(u32);
+
+impl SpareWord {
+    /// The logical page.
+    #[inline]
+    pub fn logical_page(self) -> LogicalPage {
+        LogicalPage(self.0 & ((1 << LOGICAL_BITS) - 1))
+    }
+}
 
 impl Spare {
     /// The logical page of a filler, which was programmed only because flash is programmed in order.
@@ -171,11 +184,18 @@ impl CopiedPages {
 
 /// Numbers of pages by the class of their provenance.
 #[derive(Clone, Copy)]
-pub(super) struct Classes([u32; 1 << (CONTENT_BITS + ORIGIN_BITS)]);
+pub(super) struct Classes {
+    counts: [u32; CLASSES],
+    /// A bit for each class that has pages.
+    used: u64,
+}
+
+const CLASSES: usize = 1 << (CONTENT_BITS + ORIGIN_BITS);
+const _: () = assert!(CLASSES <= u64::BITS as usize, "each class has a bit");
 
 impl Default for Classes {
     fn default() -> Classes {
-        Classes([0; 1 << (CONTENT_BITS + ORIGIN_BITS)])
+        Classes { counts: [0; CLASSES], used: 0 }
     }
 }
 
@@ -183,40 +203,58 @@ impl Classes {
     /// Adds pages with the class of this one.
     #[inline]
     pub fn add(&mut self, spare: Spare, pages: u32) {
-        self.0[usize::from(spare.class()) % self.0.len()] += pages;
+        let class = usize::from(spare.class()) % CLASSES;
+        self.counts[class] += pages;
+        self.used |= 1 << class;
     }
 
-    /// Adds pages with these spare areas, which mostly have one class.
+    /// No pages.
     #[inline]
-    pub fn add_all(&mut self, spares: &[Spare]) {
+    pub fn clear(&mut self) {
+        self.used().for_each(|class| self.counts[class] = 0);
+        self.used = 0;
+    }
+
+    /// The classes that have pages.
+    #[inline]
+    fn used(&self) -> impl Iterator<Item = usize> + use<> {
+        let mut left = self.used;
+        std::iter::from_fn(move || {
+            let next = (left != 0).then(|| left.trailing_zeros() as usize)?;
+            left &= left - 1;
+            Some(next)
+        })
+    }
+
+    /// Adds pages whose spare areas are these words, which mostly have one class.
+    #[inline]
+    pub fn add_all(&mut self, words: &[SpareWord]) {
         debug_assert!(
-            spares.iter().all(|spare| !spare.is_filler()),
+            words.iter().all(|word| word.logical_page() != Spare::NO_PAGE),
             "nobody copies a filler, whose class is another's"
         );
-        let (all, any) = spares.iter().fold((u64::MAX, 0), |(all, any), spare| (all & spare.0, any | spare.0));
+        let (all, any) = words.iter().fold((u32::MAX, 0), |(all, any), word| (all & word.0, any | word.0));
         if (all ^ any) >> LOGICAL_BITS == 0 {
-            self.add(Spare(any), spares.len() as u32);
+            self.add(Spare::of_word(any), words.len() as u32);
         } else {
-            spares.iter().for_each(|&spare| self.add(spare, 1));
+            words.iter().for_each(|word| self.add(Spare::of_word(word.0), 1));
         }
     }
 
     /// The number of all pages.
     pub fn pages(&self) -> u64 {
-        self.0.iter().map(|&pages| u64::from(pages)).sum()
+        self.used().map(|class| u64::from(self.counts[class])).sum()
     }
 
     /// Passes on each provenance that pages have, and their number.
     pub fn each(&self, mut pass: impl FnMut(Provenance, u64)) {
-        for (class, &pages) in (0..).zip(&self.0).filter(|(_, pages)| **pages > 0) {
-            pass(provenance_of(class), u64::from(pages));
-        }
+        self.used().for_each(|class| pass(provenance_of(class as u8), u64::from(self.counts[class])));
     }
 }
 
 /// The spare areas of all pages of a drive, in any state.
 pub(super) struct SpareAreas {
-    words: Vec<u32>,
+    words: Vec<SpareWord>,
     /// The origin's own number of each page. Two pages share a byte, the even one has the low bits. Empty as long as all are
     /// 0.
     own_origins: Vec<u8>,
@@ -225,7 +263,7 @@ pub(super) struct SpareAreas {
 impl SpareAreas {
     /// The spare areas of `pages` pages.
     pub fn new(pages: usize) -> SpareAreas {
-        let mut words = vec![0; pages];
+        let mut words = vec![SpareWord::default(); pages];
         advise_huge_pages(&mut words);
         SpareAreas { words, own_origins: Vec::new() }
     }
@@ -233,7 +271,7 @@ impl SpareAreas {
     /// The spare area of a page.
     #[inline]
     pub fn get(&self, page: PhysicalPage) -> Spare {
-        let spare = Spare::of_word(self.words[page.0 as usize]);
+        let spare = Spare::of_word(self.words[page.0 as usize].0);
         if self.own_origins.is_empty() { spare } else { spare.with_own_origin(self.own_origin(page)) }
     }
 
@@ -248,7 +286,7 @@ impl SpareAreas {
     /// Stores the spare area of a page that is programmed.
     #[inline]
     pub fn set(&mut self, page: PhysicalPage, spare: Spare) {
-        self.words[page.0 as usize] = spare.word();
+        self.words[page.0 as usize] = SpareWord(spare.word());
         if spare.own_origin() != 0 || !self.own_origins.is_empty() {
             self.set_own_origin(page, spare.own_origin());
         }
@@ -266,7 +304,7 @@ impl SpareAreas {
         debug_assert!(!ALL_FOLLOW || self.all_origins_follow(), "no page has an origin of its own");
         let word = self.words[from.0 as usize];
         self.words[to.0 as usize] = word;
-        let spare = Spare::of_word(word);
+        let spare = Spare::of_word(word.0);
         if ALL_FOLLOW || self.all_origins_follow() {
             spare
         } else {
@@ -274,11 +312,27 @@ impl SpareAreas {
         }
     }
 
-    /// Stores the spare area of a page that is programmed, and has no origin of its own, as no page has.
+    /// The stored words of consecutive pages.
     #[inline]
-    pub fn set_word(&mut self, page: PhysicalPage, spare: Spare) {
+    pub fn words(&self, pages: Range<PhysicalPage>) -> &[SpareWord] {
+        &self.words[pages.start.0 as usize..pages.end.0 as usize]
+    }
+
+    /// Stores the spare areas of consecutive pages that are programmed, from `first` on: every `step`th of `words`. No page has
+    /// an origin of its own.
+    #[inline]
+    pub fn set_words(&mut self, first: PhysicalPage, words: &[SpareWord], step: usize) {
         debug_assert!(self.all_origins_follow(), "no page has an origin of its own");
-        self.words[page.0 as usize] = spare.word();
+        let first = first.0 as usize;
+        let places = &mut self.words[first..first + words.len().div_ceil(step)];
+        if step == 1 {
+            return places.copy_from_slice(words);
+        }
+        let mut from = 0;
+        for place in places {
+            *place = words[from];
+            from += step;
+        }
     }
 
     #[inline(never)]

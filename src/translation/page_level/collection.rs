@@ -1,7 +1,7 @@
 //! Garbage collection and wear levelling.
 
 use super::{PageLevel, PageMap, WearLevelling};
-use crate::device::nand::{EraseBlock, Erased, LogicalPage, PhysicalPage, Spare, Timing};
+use crate::device::nand::{EraseBlock, Erased, LogicalPage, PhysicalPage, SpareWord, Timing};
 use crate::label::Cause;
 use crate::translation::frontier::Frontier;
 use crate::translation::valid_pages::lowest_bits;
@@ -294,7 +294,7 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
         }
         let mut done = at;
         let words = self.valid.words_of(victim);
-        self.spares = self.peek_valid(victim);
+        self.words = self.peek_valid(victim);
         for word in words.clone() {
             let pages = (self.valid.page(word, 0), self.valid.take_word(word));
             done = self.copy_bits(pages, (stream, cause), (at, done), copies)?;
@@ -347,22 +347,24 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
         Ok(done)
     }
 
-    /// The spare areas of the valid pages of `victim`, in order. The map entries of their pages are prefetched: in the copy loop
-    /// each would wait for memory on its own.
-    fn peek_valid(&mut self, victim: EraseBlock) -> Vec<Spare> {
-        let mut spares = std::mem::take(&mut self.spares);
-        spares.clear();
-        for word in self.valid.words_of(victim) {
-            let (first, mut pages) = (self.valid.page(word, 0), self.valid.word(word));
-            while pages != 0 {
-                let page = PhysicalPage(first.0 + pages.trailing_zeros());
-                let spare = self.nand.peek_spare(page);
-                self.map.prefetch(spare.logical_page());
-                spares.push(spare);
-                pages &= pages - 1;
+    /// The words of the spare areas of the valid pages of `victim`, in order. The map entries of their pages are prefetched: in
+    /// the copy loop each would wait for memory on its own.
+    fn peek_valid(&mut self, victim: EraseBlock) -> Vec<SpareWord> {
+        let mut found = std::mem::take(&mut self.words);
+        let of_block = self.nand.peek_words(victim);
+        // Each page is written behind the last valid one: a branch for each page would be a guess.
+        found.resize(of_block.len() + 1, SpareWord::default());
+        let mut count = 0;
+        for (pages, words) in self.valid.words_of(victim).zip(of_block.chunks(u64::BITS as usize)) {
+            let pages = self.valid.word(pages);
+            for (bit, &word) in words.iter().enumerate() {
+                found[count] = word;
+                count += (pages >> bit & 1) as usize;
             }
         }
-        spares
+        found.truncate(count);
+        found.iter().for_each(|word| self.map.prefetch(word.logical_page()));
+        found
     }
 
     /// Prefetches what the collection of the next victim reads first.
@@ -433,9 +435,9 @@ fn spread_valid<T: Timing, M: PageMap>(
     at: T::Moment,
     copies: &mut u64,
 ) -> Result<T::Moment, TranslationError> {
-    let spares = drive.peek_valid(victim);
+    let words = drive.peek_valid(victim);
     let programmed = drive.valid.end_of(victim);
-    let (mut done, mut left) = (at, &spares[..]);
+    let (mut done, mut left) = (at, &words[..]);
     while !left.is_empty() {
         let mut places = std::mem::take(&mut drive.places);
         let taken = drive.copy_frontier(stream).take_spread(left.len(), &mut places);
@@ -449,14 +451,13 @@ fn spread_valid<T: Timing, M: PageMap>(
         for (number, &first) in places.iter().enumerate().take(taken) {
             drive.valid.set_all(first, (taken - number).div_ceil(places.len()) as u32);
         }
-        let map = &mut drive.map;
-        let record = |page, to| map.record_move(page, to);
-        let copied = drive.nand.copy_spread((victim, programmed), spread, &places, cause, at, record)?;
+        let copied = drive.nand.copy_spread((victim, programmed), spread, &places, cause, at)?;
+        drive.map.record_moves(spread, &places);
         *copies += taken as u64;
         done = drive.nand.timing().later(done, copied);
         drive.places = places;
     }
     drive.valid.clear_all(victim);
-    drive.spares = spares;
+    drive.words = words;
     Ok(done)
 }

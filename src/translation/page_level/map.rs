@@ -1,7 +1,7 @@
 //! The seam of the map of a page-level layer.
 
 use super::UNMAPPED;
-use crate::device::nand::{Geometry, LogicalPage, PhysicalPage};
+use crate::device::nand::{Geometry, LogicalPage, PhysicalPage, SpareWord};
 use crate::tables::{filled, prefetch};
 use crate::translation::bits_for;
 
@@ -35,6 +35,16 @@ pub trait PageMap {
 
     /// Maps a page to its copy at `to`, whether its entry is in RAM or not; also for the map's own pages.
     fn record_move(&mut self, page: LogicalPage, to: PhysicalPage);
+
+    /// [`PageMap::record_move`] of pages with these spare areas, which went to `places` one after the other and from the first
+    /// again: each place but the first of its pages follows the one before.
+    fn record_moves(&mut self, words: &[SpareWord], places: &[PhysicalPage]) {
+        for (round, words) in (0..).zip(words.chunks(places.len())) {
+            for (word, first) in words.iter().zip(places) {
+                self.record_move(word.logical_page(), PhysicalPage(first.0 + round));
+            }
+        }
+    }
 
     /// Maps one of the map's own pages to `to`, written with the newest entries.
     fn record_write(&mut self, page: LogicalPage, to: PhysicalPage);
@@ -96,6 +106,18 @@ impl PageMap for RamMap {
     #[inline]
     fn record_move(&mut self, page: LogicalPage, to: PhysicalPage) {
         self.places[page.0 as usize] = to.0;
+    }
+
+    #[inline]
+    fn record_moves(&mut self, words: &[SpareWord], places: &[PhysicalPage]) {
+        let map = &mut self.places[..];
+        for (number, &PhysicalPage(first)) in places.iter().enumerate().take(words.len()) {
+            let (mut from, mut to) = (number, first);
+            while let Some(word) = words.get(from) {
+                map[word.logical_page().0 as usize] = to;
+                (from, to) = (from + places.len(), to + 1);
+            }
+        }
     }
 
     fn record_write(&mut self, page: LogicalPage, _to: PhysicalPage) {

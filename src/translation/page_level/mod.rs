@@ -47,7 +47,7 @@ use super::free_blocks::{FoundBlock, FreeBlocks};
 use super::frontier::Frontier;
 use super::valid_pages::ValidPages;
 use super::{Flash, PageWrite, Translation, TranslationError, UNMAPPED, read_newest};
-use crate::device::nand::{EraseBlock, LogicalPage, Nand, PhysicalPage, Spare, Timing};
+use crate::device::nand::{EraseBlock, LogicalPage, Nand, PhysicalPage, Spare, SpareWord, Timing};
 use crate::label::{Cause, Label, Tally};
 use crate::time::Time;
 use pacing::Pacing;
@@ -83,8 +83,8 @@ pub struct PageLevel<T: Timing, M = RamMap> {
     written: u64,
     /// Sum and count of the occupied pages, valid or not, at each choice of a victim.
     occupied: (u128, u64),
-    /// The spare areas of the last victim's valid pages, and the first of their places on each plane: kept for their memory.
-    spares: Vec<Spare>,
+    /// The words of the last victim's valid pages, and the first of their places on each plane: kept for their memory.
+    words: Vec<SpareWord>,
     places: Vec<PhysicalPage>,
     /// The blocks in SLC mode, if there is such a cache.
     cache: Option<Box<SlcCache>>,
@@ -157,7 +157,7 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
             sent: Tally::default(),
             written: 0,
             occupied: (0, 0),
-            spares: Vec::with_capacity(geometry.pages_per_block as usize),
+            words: Vec::with_capacity(geometry.pages_per_block as usize + 1),
             places: Vec::with_capacity(geometry.units() as usize),
             cache: settings.slc.map(|slc| Box::new(SlcCache::new(slc, &geometry, by_wear))),
             pacing: settings

@@ -144,12 +144,17 @@ impl VictimSets {
     /// The plane with the fewest erased blocks, of those with half as many invalid pages as the mean plane has: a plane
     /// without invalid pages gains nothing.
     fn fewest_erased(&self, free: &FreeBlocks) -> usize {
-        let planes = self.sets.len();
-        let invalid = |plane: usize| self.sets[plane].invalid_in_candidates();
-        let total = self.invalid_in_candidates();
-        let worth = (0..planes).filter(|&plane| invalid(plane) * planes as u64 * 2 >= total);
-        let worth = worth.filter(|&plane| self.sets[plane].candidates() > 0);
-        worth.min_by_key(|&plane| (free.count_of(plane), std::cmp::Reverse(invalid(plane)))).unwrap_or(0)
+        let (planes, total) = (self.sets.len() as u64, self.invalid_in_candidates());
+        let (mut fewest, mut of_fewest) = (0, None);
+        for (plane, (set, &erased)) in self.sets.iter().zip(free.counts()).enumerate() {
+            let invalid = set.invalid_in_candidates();
+            let is_better =
+                of_fewest.is_none_or(|(fewest, most)| erased < fewest || erased == fewest && invalid > most);
+            if is_better && invalid * planes * 2 >= total && set.candidates() > 0 {
+                (fewest, of_fewest) = (plane, Some((erased, invalid)));
+            }
+        }
+        fewest
     }
 
     fn furthest_above(&self, shares: &[f64]) -> usize {
