@@ -15,7 +15,7 @@
 //! | [`directory`] | a directory of this machine as a [`FileSystem`], and so any file system mounted here |
 //! | [`in_process`] | a volume as a [`FileSystem`], without a kernel in between |
 //!
-//! `references` counts the holds on inodes. [`kernel`] holds the stations of the running kernel's file systems. Only their options are read here.
+//! [`kernel`] holds the stations of the running kernel's file systems. Only their options are read here.
 //!
 //! A path is text relative to the file system's root: names joined by `/`, none of them empty, `.` or `..`. An
 //! acknowledged change can be lost in a power cut until [`FileSystem::sync_file`] or [`FileSystem::sync`] returns.
@@ -26,7 +26,6 @@ pub mod in_process;
 pub mod kernel;
 mod nodes;
 pub mod posix;
-mod references;
 pub mod sfs;
 pub mod station;
 pub mod tree;

@@ -61,8 +61,6 @@ impl MemoryUse {
 
 /// Bytes of files that may wait, if the options do not say.
 const DIRTY: u64 = 64 << 20;
-/// The same of a mounted volume, whose programs write in bursts: as `sfs` has at the most.
-const MOUNTED_DIRTY: u64 = 512 << 20;
 
 impl Shares {
     /// The shares of a volume with these options, on a machine that has so many bytes for it.
@@ -80,7 +78,8 @@ impl Shares {
             (None, machine) => machine.map(|bytes| bytes.max(least)),
         };
         let shares = Shares {
-            dirty: settings.dirty_bytes.unwrap_or(if machine.is_some() { MOUNTED_DIRTY } else { DIRTY }),
+            // Programs on a mounted volume write in bursts: as in the kernel, a tenth of the machine's memory may be dirty.
+            dirty: settings.dirty_bytes.unwrap_or(if machine.is_some() { u64::MAX } else { DIRTY }),
             changed: None,
             blocks: settings.cache_bytes,
             pages: settings.page_cache_bytes,

@@ -33,7 +33,7 @@ pub static KIND: Kind = Kind {
             name: "dirty",
             values: Values::Size(1 << 20, 64 << 30),
             default: "",
-            about: "bytes of files that may wait in memory; more makes writers wait (not set: 64M, of a mounted volume 512M and at most a fifth of memory=)",
+            about: "bytes of files that may wait in memory; more makes writers wait (not set: 64M, of a mounted volume a fifth of memory=)",
         },
         OptionKind {
             name: "cache",

@@ -1,5 +1,6 @@
 //! The data of a file: stored and reserved blocks, with holes between.
 
+use crate::fs::nodes::parts::parts;
 use crate::fs::volume::Seek;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -11,15 +12,6 @@ pub const BLOCK: u64 = 4096;
 pub struct Bytes {
     /// By block number; `None` if reserved, which reads as zeros.
     blocks: BTreeMap<u64, Option<Box<[u8; BLOCK as usize]>>>,
-}
-
-/// Splits a range of bytes at block boundaries: block number, and the bytes in that block.
-fn parts(offset: u64, length: u64) -> impl Iterator<Item = (u64, Range<usize>)> {
-    let end = offset + length;
-    (offset / BLOCK..end.div_ceil(BLOCK)).map(move |block| {
-        let first = block * BLOCK;
-        (block, (offset.max(first) - first) as usize..(end - first).min(BLOCK) as usize)
-    })
 }
 
 impl Bytes {
@@ -34,24 +26,20 @@ impl Bytes {
     }
 
     pub fn read(&self, offset: u64, bytes: &mut [u8]) {
-        let mut rest = bytes;
-        for (block, part) in parts(offset, rest.len() as u64) {
-            let (into, behind) = rest.split_at_mut(part.len());
-            match self.blocks.get(&block) {
-                Some(Some(stored)) => into.copy_from_slice(&stored[part]),
+        for part in parts(offset, bytes.len(), BLOCK as usize) {
+            let into = &mut bytes[part.from];
+            match self.blocks.get(&part.block) {
+                Some(Some(stored)) => into.copy_from_slice(&stored[part.within]),
                 Some(None) | None => into.fill(0),
             }
-            rest = behind;
         }
     }
 
     pub fn write(&mut self, offset: u64, bytes: &[u8]) {
-        let mut rest = bytes;
-        for (block, part) in parts(offset, bytes.len() as u64) {
-            let (from, behind) = rest.split_at(part.len());
-            let stored = self.blocks.entry(block).or_default();
-            stored.get_or_insert_with(|| Box::new([0; BLOCK as usize]))[part].copy_from_slice(from);
-            rest = behind;
+        for part in parts(offset, bytes.len(), BLOCK as usize) {
+            let stored = self.blocks.entry(part.block).or_default();
+            let stored = stored.get_or_insert_with(|| Box::new([0; BLOCK as usize]));
+            stored[part.within].copy_from_slice(&bytes[part.from]);
         }
     }
 

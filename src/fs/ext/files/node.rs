@@ -1,17 +1,14 @@
 //! Inodes in memory, each behind its gate.
 //!
-//! One that is in the table as it is in memory can be read again. When there are too many, those leave that were not used
-//! since the last eviction (second chance), or all if that is not enough. References are counted apart: the
-//! kernel may know millions of inodes.
+//! One that is in the table on the device as it is in memory can be read again. Which leave is decided by [`InodeTable`].
 
 use crate::fs::ext::blocks::Bytes;
 use crate::fs::ext::format::inode::{Inode, Stamp};
 use crate::fs::ext::format::shape::ROOT;
 use crate::fs::ext::journal::TransactionId;
-use crate::fs::references::ReferenceCounts;
+use crate::fs::nodes::inodes::{InMemory, InodeTable};
 use crate::fs::volume::{Attributes, FileKind, InodeNumber, Times, VolumeError};
 use crate::task::{Gate, SharedGate};
-use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -209,22 +206,28 @@ impl Node {
     }
 }
 
+impl InMemory for Arc<Node> {
+    fn take_used(&mut self) -> bool {
+        self.is_used.swap(false, Ordering::Relaxed)
+    }
+
+    fn can_leave(&mut self) -> bool {
+        // A holder besides the table may be about to change it.
+        Arc::get_mut(self).is_some_and(Node::is_clean)
+    }
+}
+
 /// All inodes in memory.
 pub struct Nodes {
     table: Mutex<Table>,
 }
 
 struct Table {
-    nodes: FxHashMap<u32, Arc<Node>>,
-    held: ReferenceCounts,
+    nodes: InodeTable<u32, Arc<Node>>,
     /// Inodes that have left: a reader that read one before reads again.
     left: u64,
     /// The last transaction that one of them was changed in.
     changed_in: Option<TransactionId>,
-    /// The most clean ones.
-    most: usize,
-    /// The number of inodes that begins an eviction.
-    evict_at: usize,
 }
 
 /// Shows which inodes had left when a read began.
@@ -234,14 +237,7 @@ pub struct Before(u64);
 impl Nodes {
     /// Keeps at most so many clean inodes.
     pub fn new(most: usize) -> Nodes {
-        let table = Table {
-            nodes: FxHashMap::default(),
-            held: ReferenceCounts::default(),
-            left: 0,
-            changed_in: None,
-            most,
-            evict_at: most,
-        };
+        let table = Table { nodes: InodeTable::new(most), left: 0, changed_in: None };
         Nodes { table: Mutex::new(table) }
     }
 
@@ -253,7 +249,7 @@ impl Nodes {
     /// An inode that is there, or the state to insert one with.
     pub fn get(&self, number: u32) -> Result<Arc<Node>, Before> {
         let table = self.table();
-        let node = table.nodes.get(&number).ok_or(Before(table.left))?;
+        let node = table.nodes.get(number).ok_or(Before(table.left))?;
         node.is_used.store(true, Ordering::Relaxed);
         Ok(Arc::clone(node))
     }
@@ -261,7 +257,7 @@ impl Nodes {
     /// Keeps an inode that was read, unless somebody else has; `None` if it may be old.
     pub fn insert(&self, mut file: File, before: Before) -> Option<Arc<Node>> {
         let mut table = self.table();
-        if let Some(node) = table.nodes.get(&file.number) {
+        if let Some(node) = table.nodes.get(file.number) {
             return Some(Arc::clone(node));
         }
         if table.left != before.0 {
@@ -280,7 +276,7 @@ impl Nodes {
     /// Takes out an inode that was freed.
     pub fn remove(&self, number: u32) {
         let mut table = self.table();
-        table.nodes.remove(&number);
+        table.nodes.remove(number);
         table.left += 1;
     }
 
@@ -291,58 +287,35 @@ impl Nodes {
 
     /// Takes a reference to an inode, which then exists even without a name. The task is behind its gate.
     pub fn hold(&self, number: u32) {
-        self.table().held.add(number.into(), 1);
+        self.table().nodes.hold(number);
     }
 
     /// Drops `times` references to an inode. True if none is left.
     pub fn let_go(&self, number: u32, times: u64) -> bool {
-        self.table().held.take(number.into(), times)
+        self.table().nodes.let_go(number, times)
     }
 
     pub fn is_held(&self, number: u32) -> bool {
-        self.table().held.count(number.into()) > 0
+        self.table().nodes.is_held(number)
     }
 }
 
 impl Table {
     fn add(&mut self, file: File) -> Arc<Node> {
-        self.evict();
+        let (changed_in, left) = (&mut self.changed_in, &mut self.left);
+        self.nodes.evict(0, |node| {
+            *left += 1;
+            let node = Arc::get_mut(node).expect("only the table has what leaves it");
+            let changed = node.gate.get_mut().changed_in;
+            if changed.is_some_and(|id| changed_in.is_none_or(|last| id.is_after(last))) {
+                *changed_in = changed;
+            }
+        });
         let number = file.number;
         let gate = SharedGate::new("inode", file);
         let node = Arc::new(Node { number, gate, waits: AtomicBool::new(false), is_used: AtomicBool::new(false) });
         self.nodes.insert(number, Arc::clone(&node));
         node
-    }
-
-    /// Lets clean inodes go if there are too many.
-    fn evict(&mut self) {
-        if self.nodes.len() < self.evict_at {
-            return;
-        }
-        let before = self.nodes.len();
-        for only_unused in [true, false] {
-            if self.nodes.len() > self.most / 2 {
-                let changed_in = &mut self.changed_in;
-                self.nodes.retain(|_, node| {
-                    if only_unused && node.is_used.swap(false, Ordering::Relaxed) {
-                        return true;
-                    }
-                    // A holder besides the table may be about to change it.
-                    let Some(node) = Arc::get_mut(node) else { return true };
-                    if !node.is_clean() {
-                        return true;
-                    }
-                    let changed = node.gate.get_mut().changed_in;
-                    if changed.is_some_and(|id| changed_in.is_none_or(|last| id.is_after(last))) {
-                        *changed_in = changed;
-                    }
-                    false
-                });
-            }
-        }
-        self.left += (before - self.nodes.len()) as u64;
-        // The next eviction comes when at least as many were added as have left.
-        self.evict_at = self.nodes.len() + (self.most / 2).max(1);
     }
 }
 
@@ -396,7 +369,7 @@ mod tests {
         let node = nodes.insert(file(1), before).expect("nobody has it");
         drop(node);
         let mut table = nodes.table();
-        let file = Arc::get_mut(table.nodes.get_mut(&1).unwrap()).unwrap().gate.get_mut();
+        let file = Arc::get_mut(table.nodes.get_mut(1).unwrap()).unwrap().gate.get_mut();
         assert_eq!((file.changed_in, file.needed_in), (Some(TransactionId(2)), Some(TransactionId(2))));
     }
 }

@@ -14,31 +14,11 @@ use crate::fs::ext::format::inode::flag;
 use crate::fs::ext::journal::Journal;
 use crate::fs::ext::metadata::Metadata;
 use crate::fs::ext::settings::ExtSettings;
+use crate::fs::nodes::parts::{Part, parts};
 use crate::fs::volume::{Timestamp, VolumeError};
 use crate::task::Task;
 use std::borrow::Cow;
 use std::ops::Range;
-
-/// A part of a write: a block of the file, the bytes in it that are written, and those of the write.
-struct Part {
-    at: u64,
-    within: Range<usize>,
-    from: Range<usize>,
-}
-
-/// The parts of a range of bytes, each within one block.
-fn parts(offset: u64, length: usize, block: usize) -> impl Iterator<Item = Part> {
-    let end = offset + length as u64;
-    (offset / block as u64..end.div_ceil(block as u64)).map(move |at| {
-        let first = at * block as u64;
-        let (from, to) = (offset.max(first), end.min(first + block as u64));
-        Part {
-            at,
-            within: (from - first) as usize..(to - first) as usize,
-            from: (from - offset) as usize..(to - offset) as usize,
-        }
-    })
-}
 
 /// Blocks of files that one handle puts into a transaction, at most.
 pub fn logged_at_once(journal: &dyn Journal) -> usize {
@@ -111,8 +91,8 @@ impl<'e> Writes<'e> {
         // A read before any change may fail.
         let mut loaded = Vec::new();
         for part in parts(offset, bytes.len(), block).filter(|part| part.within.len() < block) {
-            if !file.pages.contains_key(&part.at) {
-                loaded.push((part.at, self.loaded(task, file, part.at)?.into()));
+            if !file.pages.contains_key(&part.block) {
+                loaded.push((part.block, self.loaded(task, file, part.block)?.into()));
             }
         }
         let mut left = missing;
@@ -123,16 +103,16 @@ impl<'e> Writes<'e> {
         let mut run_end = 0;
         for part in parts(offset, bytes.len(), block) {
             let from = &bytes[part.from.clone()];
-            if let Some(page) = file.pages.get_mut(&part.at) {
+            if let Some(page) = file.pages.get_mut(&part.block) {
                 self.fill(page.bytes.make_mut(None), &part.within, from);
                 continue;
             }
-            if part.at >= run_end {
-                run = self.maps().run(task, file, part.at)?;
-                run_end = part.at + run.count;
+            if part.block >= run_end {
+                run = self.maps().run(task, file, part.block)?;
+                run_end = part.block + run.count;
             }
             left -= u64::from(run.place.is_none());
-            self.insert_page(file, part.at, self.whole_page(from).into(), run.place.is_none());
+            self.insert_page(file, part.block, self.whole_page(from).into(), run.place.is_none());
         }
         debug_assert_eq!(left, 0, "each promise has a page");
         promise.keep();
@@ -183,7 +163,7 @@ impl<'e> Writes<'e> {
         let at_once = logged_at_once(self.changes.journal()?);
         let all: Vec<Part> = parts(offset, bytes.len(), block).collect();
         let missing = match (all.first(), all.last()) {
-            (Some(first), Some(last)) => self.missing(task, file, first.at..last.at + 1)?,
+            (Some(first), Some(last)) => self.missing(task, file, first.block..last.block + 1)?,
             _ => 0,
         };
         let promise =
@@ -195,12 +175,12 @@ impl<'e> Writes<'e> {
                 let page = match part.within.len() == block {
                     true => Cow::Borrowed(self.whole_page(from)),
                     false => {
-                        let mut page = self.loaded(task, file, part.at)?;
+                        let mut page = self.loaded(task, file, part.block)?;
                         self.fill(&mut page, &part.within, from);
                         Cow::Owned(page)
                     }
                 };
-                filled.push((part.at, page));
+                filled.push((part.block, page));
             }
             let end = offset + some.last().map_or(0, |part| part.from.end as u64);
             self.write_back.log_pages(task, file, filled, end)?;

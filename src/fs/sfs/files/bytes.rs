@@ -1,5 +1,6 @@
 //! Calls that change a file's data and allocation. Calls that read are in `reading`.
 
+use crate::fs::nodes::parts::parts;
 use crate::fs::sfs::files::Files;
 use crate::fs::sfs::files::attributes::InodeNumber;
 use crate::fs::sfs::log::records::Record;
@@ -120,20 +121,17 @@ impl Sfs {
         let (first, last) = (offset / BLOCK_BYTES, (end - 1) / BLOCK_BYTES);
         self.check_new(task, inode.0, first..last + 1)?;
         self.files.clear_tail(task, inode.0, offset)?;
-        let mut left = bytes;
-        for place in first..=last {
-            let from = if place == first { (offset % BLOCK_BYTES) as usize } else { 0 };
-            let count = left.len().min(BLOCK - from);
-            let (part, rest) = left.split_at(count);
-            left = rest;
-            let slot = match count {
-                BLOCK => self.files.slot_to_fill(task, inode.0, place)?,
-                _ => self.files.slot_to_change(task, inode.0, place)?,
+        for part in parts(offset, bytes.len(), BLOCK) {
+            let slot = match part.within.len() {
+                BLOCK => self.files.slot_to_fill(task, inode.0, part.block)?,
+                _ => self.files.slot_to_change(task, inode.0, part.block)?,
             };
-            match self.files.media.holds_stamps() {
-                true => self.files.dirty_blocks.overwrite(slot, 0, &part[..count.min(self.files.media.block_width())]),
-                false => self.files.dirty_blocks.overwrite(slot, from, part),
-            }
+            let (at, most) = match self.files.media.holds_stamps() {
+                true => (0, self.files.media.block_width()),
+                false => (part.within.start, BLOCK),
+            };
+            let bytes = &bytes[part.from];
+            self.files.dirty_blocks.overwrite(slot, at, &bytes[..bytes.len().min(most)]);
         }
         self.finish_write(task, inode.0, end, last + 1 - first, Content::Data)?;
         self.relieve(task)

@@ -1,11 +1,9 @@
 //! The inodes in memory, their reference counts, and the calls that load, reference and free them.
 //!
-//! Clean inodes can be read again. When there are too many, those not used since the last eviction are evicted (second
-//! chance), or all if that is not enough, except directories whose index is in use: rebuilding an index reads all
-//! blocks of its directory. Indexes have a limit of their own. References are counted separately, in a few bytes each:
-//! the kernel may reference millions of inodes.
+//! Which leave memory is decided by [`InodeTable`]. Directories whose index is in use stay: rebuilding an index reads all
+//! blocks of its directory. Indexes have a limit of their own.
 
-use crate::fs::references::ReferenceCounts;
+use crate::fs::nodes::inodes::{InMemory, InodeTable};
 use crate::fs::sfs::files::Files;
 use crate::fs::sfs::files::attributes::{FileKind, InodeNumber};
 use crate::fs::sfs::files::directory::Index;
@@ -17,60 +15,66 @@ use crate::fs::sfs::media::invariants;
 use crate::fs::sfs::placement::{BlockView, History, Tick};
 use crate::fs::sfs::{Sfs, SfsError};
 use crate::task::Task;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
 
 /// The inodes in memory.
 pub(in crate::fs::sfs) struct Inodes {
-    all: FxHashMap<u64, Box<Inode>>,
+    table: InodeTable<u64, Box<Inode>>,
     /// Pages of the inode file with inodes changed since the last checkpoint, which the next one must load.
     changed_pages: FxHashSet<u64>,
     /// Number of dirty inodes.
     changed: usize,
-    /// Maximum number of clean inodes.
-    most: usize,
-    /// Number of inodes that triggers an eviction.
-    evict_at: usize,
     /// Total bytes of indexes.
     indexes: usize,
     most_indexes: usize,
     evict_indexes_at: usize,
-    held: ReferenceCounts,
+}
+
+impl InMemory for Box<Inode> {
+    fn take_used(&mut self) -> bool {
+        std::mem::take(&mut self.is_used)
+    }
+
+    fn can_leave(&mut self) -> bool {
+        !self.is_dirty && self.links > 0
+    }
+
+    fn is_costly(&self) -> bool {
+        self.index.is_some()
+    }
 }
 
 impl Inodes {
     /// Keeps at most `most` clean inodes, and `most_indexes` bytes of indexes.
     pub fn new(most: usize, most_indexes: usize) -> Inodes {
         Inodes {
-            all: FxHashMap::default(),
+            table: InodeTable::new(most),
             changed_pages: FxHashSet::default(),
             changed: 0,
-            most,
-            evict_at: most,
             indexes: 0,
             most_indexes,
             evict_indexes_at: most_indexes,
-            held: ReferenceCounts::default(),
         }
     }
 
     pub fn contains(&self, number: u64) -> bool {
-        self.all.contains_key(&number)
+        self.table.get(number).is_some()
     }
 
     pub fn peek(&self, number: u64) -> Option<&Inode> {
-        self.all.get(&number).map(|inode| &**inode)
+        self.table.get(number).map(|inode| &**inode)
     }
 
     /// Looks up an inode and marks it as recently used.
     pub fn get(&mut self, number: u64) -> Option<&Inode> {
-        let inode = self.all.get_mut(&number)?;
+        let inode = self.table.get_mut(number)?;
         inode.is_used = true;
         Some(inode)
     }
 
     /// Looks up an inode and marks it as dirty.
     pub fn get_mut(&mut self, number: u64) -> Option<&mut Inode> {
-        let inode = self.all.get_mut(&number)?;
+        let inode = self.table.get_mut(number)?;
         inode.is_used = true;
         if !std::mem::replace(&mut inode.is_dirty, true) {
             self.changed += 1;
@@ -81,17 +85,18 @@ impl Inodes {
 
     /// Inserts an inode that was read or created.
     pub fn insert(&mut self, inode: Inode) {
-        self.evict();
+        let indexes = &mut self.indexes;
+        self.table.evict(self.changed, |inode| *indexes -= inode.index.as_ref().map_or(0, |index| index.bytes()));
         self.remove(inode.number);
         if inode.is_dirty {
             self.changed += 1;
             self.changed_pages.insert(inode.number / INODES);
         }
-        self.all.insert(inode.number, Box::new(inode));
+        self.table.insert(inode.number, Box::new(inode));
     }
 
     pub fn remove(&mut self, number: u64) {
-        if let Some(inode) = self.all.remove(&number) {
+        if let Some(inode) = self.table.remove(number) {
             self.changed -= usize::from(inode.is_dirty);
             self.indexes -= inode.index.map_or(0, |index| index.bytes());
         }
@@ -99,12 +104,12 @@ impl Inodes {
 
     /// Evicts all inodes except those that satisfy the condition.
     pub fn retain(&mut self, is_kept: impl Fn(&Inode) -> bool) {
-        let gone: Vec<u64> = self.all.values().filter(|inode| !is_kept(inode)).map(|inode| inode.number).collect();
+        let gone: Vec<u64> = self.table.iter().filter(|inode| !is_kept(inode)).map(|inode| inode.number).collect();
         gone.into_iter().for_each(|number| self.remove(number));
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &Inode> {
-        self.all.values().map(|inode| &**inode)
+        self.table.iter().map(|inode| &**inode)
     }
 
     /// Number of dirty inodes.
@@ -120,7 +125,7 @@ impl Inodes {
     /// Inodes that a checkpoint writes, in order: dirty ones, and those without a name, as their list is rebuilt.
     pub fn take_changed(&mut self) -> Vec<u64> {
         let mut changed = Vec::new();
-        for inode in self.all.values_mut() {
+        for inode in self.table.iter_mut() {
             if std::mem::take(&mut inode.is_dirty) || inode.links == 0 {
                 changed.push(inode.number);
             }
@@ -133,17 +138,17 @@ impl Inodes {
 
     /// Marks all inodes as clean, after a durable checkpoint.
     pub fn checkpoint(&mut self) {
-        for inode in self.all.values_mut() {
+        for inode in self.table.iter_mut() {
             inode.safe_size = inode.size;
             inode.is_unlogged = false;
         }
         // All are clean now: there may be too many.
-        self.evict_at = 0;
+        self.table.evict_soon();
     }
 
     /// Takes the index of a directory, to change it together with the directory's blocks.
     pub fn take_index(&mut self, directory: u64) -> Option<Box<Index>> {
-        let index = self.all.get_mut(&directory)?.index.take()?;
+        let index = self.table.get_mut(directory)?.index.take()?;
         self.indexes -= index.bytes();
         Some(index)
     }
@@ -151,7 +156,7 @@ impl Inodes {
     /// Puts back an index, or a new one.
     pub fn put_index(&mut self, directory: u64, index: Box<Index>) {
         self.indexes += index.bytes();
-        self.all.get_mut(&directory).expect("the directory of a taken index is in memory").index = Some(index);
+        self.table.get_mut(directory).expect("the directory of a taken index is in memory").index = Some(index);
         if self.indexes > self.evict_indexes_at {
             self.evict_indexes(directory);
         }
@@ -164,42 +169,15 @@ impl Inodes {
 
     /// Number of clean inodes in memory.
     pub fn unchanged(&self) -> usize {
-        debug_assert!(self.changed <= self.all.len(), "all dirty inodes are in memory");
-        self.all.len() - self.changed
-    }
-
-    /// Evicts clean inodes if there are too many.
-    fn evict(&mut self) {
-        if self.all.len() < self.evict_at {
-            return;
-        }
-        if self.unchanged() >= self.most {
-            for only_unused in [true, false] {
-                if self.unchanged() > self.most / 2 {
-                    let indexes = &mut self.indexes;
-                    self.all.retain(|_, inode| {
-                        let is_in_use = match only_unused {
-                            true => std::mem::take(&mut inode.is_used),
-                            false => inode.index.is_some(),
-                        };
-                        let is_kept = inode.is_dirty || inode.links == 0 || is_in_use;
-                        if !is_kept {
-                            *indexes -= inode.index.as_ref().map_or(0, |index| index.bytes());
-                        }
-                        is_kept
-                    });
-                }
-            }
-        }
-        // The next eviction comes when at least as many inodes were added as evicted.
-        self.evict_at = self.all.len() + (self.most / 2).max(1);
+        debug_assert!(self.changed <= self.table.len(), "all dirty inodes are in memory");
+        self.table.len() - self.changed
     }
 
     /// Evicts indexes, except that of one directory.
     fn evict_indexes(&mut self, directory: u64) {
         for only_unused in [true, false] {
             if self.indexes > self.most_indexes / 2 {
-                for inode in self.all.values_mut().filter(|inode| inode.number != directory && inode.index.is_some()) {
+                for inode in self.table.iter_mut().filter(|inode| inode.number != directory && inode.index.is_some()) {
                     if !(only_unused && std::mem::take(&mut inode.is_used)) {
                         self.indexes -= inode.index.take().map_or(0, |index| index.bytes());
                     }
@@ -211,17 +189,17 @@ impl Inodes {
 
     /// Takes a reference to an inode.
     pub fn hold(&mut self, number: u64) {
-        self.held.add(number, 1);
+        self.table.hold(number);
     }
 
     /// Drops `times` references to an inode. True if none is left.
     pub fn drop_references(&mut self, number: u64, times: u64) -> bool {
-        self.held.take(number, times)
+        self.table.let_go(number, times)
     }
 
     /// True if an inode has references.
     pub fn is_held(&self, number: u64) -> bool {
-        self.held.count(number) > 0
+        self.table.is_held(number)
     }
 }
 
