@@ -22,30 +22,19 @@ pub struct GrowingIndex<'g> {
 impl GrowingIndex<'_> {
     /// Makes the index of a directory whose only block is full: its names go into a second one.
     pub fn make(&mut self) -> Result<(), VolumeError> {
-        let (directories, task) = (self.directories, self.handle.task);
+        let (directories, shape, task) = (self.directories, &self.directories.metadata.shape, self.handle.task);
         let first = directories.directory_block(task, self.directory, 0, BlockKind::Names)?;
         let parent = directories.parent_of(task, self.directory)?;
-        let kind = self.directories.metadata.shape.hasher.kind.expect("an index is made if the hash is known");
+        let kind = shape.hasher.kind.expect("an index is made if the hash is known");
         let names = directories.hashed_names(self.directory, &first, kind)?;
-        let (number, place) = self.directories.add_directory_block(self.handle, self.directory)?;
+        let (number, place) = directories.add_directory_block(self.handle, self.directory)?;
         self.put_names(place, &first, &names);
-        let mut root = vec![0; self.directories.metadata.shape.block_bytes];
+        let mut root = vec![0; shape.block_bytes];
         let info = RootInfo { hash_number: kind.number(), levels: 0 };
-        index::clear_root(
-            &mut root,
-            self.directory.number,
-            parent,
-            self.directories.entry_kind(FileKind::Directory),
-            info,
-        );
-        index::write(
-            &mut root,
-            true,
-            self.directories.metadata.shape.has_checksums(),
-            &[Child { hash: 0, block: number as u32 }],
-        );
+        index::clear_root(&mut root, self.directory.number, parent, directories.entry_kind(FileKind::Directory), info);
+        index::write(&mut root, true, shape.has_checksums(), &[Child { hash: 0, block: number as u32 }]);
         self.directory.inode.set_flags(self.directory.inode.flags() | flag::INDEX);
-        self.directories.put_directory_block(self.handle, self.directory, first.place, root, BlockKind::Root);
+        directories.put_directory_block(self.handle, self.directory, first.place, root, BlockKind::Root);
         Ok(())
     }
 

@@ -8,14 +8,11 @@
 //!
 //! A volume that is opened to be read alone is not changed, with any log.
 
-use super::fast_replay::FastReplayed;
-use super::fast_replay::{FastReplaying, fast_transaction};
-use super::fast_scan::FastCommits;
-use super::fast_scan::clear_fast;
+use super::fast_replay::{FastReplayed, FastReplaying, fast_transaction};
+use super::fast_scan::{FastCommits, clear_fast};
 use super::opening::Opening;
 use super::orphans::FoundOrphans;
-use super::replay::replayed;
-use super::replay::{Replayed, ReplayedLog};
+use super::replay::{Replayed, ReplayedLog, replayed};
 use crate::device::{BlockDevice, Medium};
 use crate::fs::ext::error::OpenExtError;
 use crate::fs::ext::format::bytes::uuid;
@@ -23,8 +20,7 @@ use crate::fs::ext::format::features::{FAST_COMMIT, HAS_JOURNAL, JOURNAL_DEV, WI
 use crate::fs::ext::format::log::{LogSuperblock, feature};
 use crate::fs::ext::format::shape::Shape;
 use crate::fs::ext::format::superblock::{LENGTH, MAGIC, PLACE, Superblock, state};
-use crate::fs::ext::found_log::FoundLog;
-use crate::fs::ext::found_log::find_log;
+use crate::fs::ext::found_log::{FoundLog, find_log};
 use crate::fs::ext::journal::{Jbd2, Journal, Log, LoggedJournal, OrderBelow, TransactionId, VmAwareLog};
 use crate::fs::ext::marking::mark_superblock;
 use crate::fs::ext::media::{Below, Media};
