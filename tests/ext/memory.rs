@@ -10,7 +10,7 @@ use crate::work::Work;
 use flashpath::device::Medium;
 use flashpath::device::conv::Conventional;
 use flashpath::expression::parse_term;
-use flashpath::fs::ext::{Ext, ExtSettings, MemoryUse};
+use flashpath::fs::ext::{Ext, ExtSettings, MemoryUse, create};
 use flashpath::fs::station::{Access, Mounting, StoredVolumes, VolumeSettings};
 use flashpath::fs::volume::{Change, FileKind, Hold, InodeNumber, NewFile, Timestamp, Volume, VolumeError};
 use flashpath::random::Random;
@@ -64,7 +64,7 @@ impl Most {
 
 #[test]
 fn many_files_that_the_kernel_knows_stay_within_the_memory_bound() {
-    let ext = Ext::create(device(512 << 20), &settings(""), &mounting()).unwrap();
+    let ext = create(device(512 << 20), &settings(""), &mounting()).unwrap();
     let most = Most::default();
     let threads = 3;
     let each = FILES / threads;
@@ -123,7 +123,7 @@ fn files_without_a_name_are_there_until_the_last_of_their_users_leaves() {
     // Four inodes stay.
     settings.cache_bytes = 0;
     let disks = Disks::new(&Power::new(), Place::Inline);
-    let ext = Ext::create(disks.media(), &settings, &mounting()).unwrap();
+    let ext = create(disks.media(), &settings, &mounting()).unwrap();
     let free = call(|call| ext.space(call)).unwrap().free_inodes;
     let held: Vec<InodeNumber> = (0..free / 2)
         .map(|number| {
@@ -184,7 +184,7 @@ fn too_little_memory_is_refused_but_the_share_of_a_small_machine_is_taken() {
     let said = refused.map(drop).expect_err("it was taken").to_string();
     assert!(said.contains("memory=36M is too little: write memory=37M or more"), "{said}");
     let small = Mounting { memory_bytes: Some(1 << 20), ..mounting() };
-    let ext = Ext::create(device(64 << 20), &settings("ext"), &small).unwrap();
+    let ext = create(device(64 << 20), &settings("ext"), &small).unwrap();
     make(&ext, InodeNumber::ROOT, b"file", FileKind::Regular);
     call(|call| ext.unmount(call)).unwrap();
 }

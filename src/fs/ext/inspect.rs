@@ -2,7 +2,9 @@
 
 use super::Ext;
 use super::error::OpenExtError;
+use super::format::bytes::uuid;
 use super::format::group::flag;
+use super::found_log::find_log;
 use crate::fs::station::{DrawnPart, Inspection, PartUse, Picture};
 use crate::task::Task;
 use crate::time::Time;
@@ -58,30 +60,18 @@ struct GroupRow {
     has_inode_bitmap: bool,
 }
 
-/// A UUID as text.
-pub fn uuid(bytes: [u8; 16]) -> String {
-    let mut text = String::new();
-    for (at, byte) in bytes.into_iter().enumerate() {
-        if [4, 6, 8, 10].contains(&at) {
-            text.push('-');
-        }
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
-}
-
 impl Ext {
     /// Looks at a volume that was opened to be read.
     pub fn inspection(&mut self) -> Result<Inspection, OpenExtError> {
         let task = Task::at(Time::ZERO);
         let mut group_rows = Vec::new();
-        for group in 0..self.metadata.shape.groups {
-            let descriptor = self.metadata.descriptor(&task, group)?;
-            let covers = self.metadata.shape.checksums.cover_groups();
+        for group in 0..self.parts.metadata.shape.groups {
+            let descriptor = self.parts.metadata.descriptor(&task, group)?;
+            let covers = self.parts.metadata.shape.checksums.cover_groups();
             group_rows.push(GroupRow {
                 group,
-                first_block: self.metadata.shape.group_start(group),
-                blocks: self.metadata.shape.blocks_of_group(group),
+                first_block: self.parts.metadata.shape.group_start(group),
+                blocks: self.parts.metadata.shape.blocks_of_group(group),
                 free_blocks: descriptor.free_blocks,
                 free_inodes: descriptor.free_inodes,
                 directories: descriptor.directories,
@@ -93,27 +83,27 @@ impl Ext {
                 has_inode_bitmap: !(covers && descriptor.has(flag::NO_INODES)),
             });
         }
-        let journal = self.find_log(&task)?.map(|log| JournalNumbers {
-            inode: self.metadata.shape.journal_inode,
-            device: self.journal_media.is_some().then(|| uuid(log.superblock.uuid())),
+        let journal = find_log(&task, &self.parts, &self.below)?.map(|log| JournalNumbers {
+            inode: self.parts.metadata.shape.journal_inode,
+            device: self.below.media.is_some().then(|| uuid(log.superblock.uuid())),
             blocks: log.superblock.blocks(),
             runs: log.place.runs.iter().map(|run| (run.start, run.end - run.start)).collect(),
             sequence: log.superblock.sequence(),
             start: log.superblock.start(),
         });
-        let superblock = &self.head.get_mut().superblock;
+        let superblock = &self.parts.head.get_mut().superblock;
         let numbers = Numbers {
             label: String::from_utf8_lossy(superblock.label()).into_owned(),
-            uuid: uuid(self.uuid),
+            uuid: uuid(self.below.volume),
             first_orphan: superblock.first_orphan(),
-            features: self.metadata.shape.features.names(),
-            block_bytes: self.metadata.shape.block_bytes,
-            blocks: self.metadata.shape.blocks,
-            free_blocks: self.space.free.blocks.load(Ordering::SeqCst),
-            inodes: self.metadata.shape.inodes,
-            free_inodes: self.space.free.inodes.load(Ordering::SeqCst),
-            inode_bytes: self.metadata.shape.inode_bytes,
-            groups: self.metadata.shape.groups,
+            features: self.parts.metadata.shape.features.names(),
+            block_bytes: self.parts.metadata.shape.block_bytes,
+            blocks: self.parts.metadata.shape.blocks,
+            free_blocks: self.parts.space.free.blocks.load(Ordering::SeqCst),
+            inodes: self.parts.metadata.shape.inodes,
+            free_inodes: self.parts.space.free.inodes.load(Ordering::SeqCst),
+            inode_bytes: self.parts.metadata.shape.inode_bytes,
+            groups: self.parts.metadata.shape.groups,
             journal,
             group_rows,
         };

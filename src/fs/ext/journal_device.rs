@@ -7,15 +7,13 @@
 //! Block `n` of the log is block `n` of the device. The volume's superblock names the UUID (and a device number, which
 //! means nothing here). One volume uses a journal; jbd2 has room for more, which neither the kernel nor e2fsck allows.
 
-use super::Ext;
-use super::error::{GIVE_UP, OpenExtError};
+use super::error::OpenExtError;
+use super::format::bytes::uuid;
 use super::format::features::{Features, JOURNAL_DEV, METADATA_CSUM};
 use super::format::log::LogSuperblock;
-use super::format::mount_number::mismatch;
 use super::format::superblock::{LENGTH, MAGIC, PLACE, Superblock, state};
-use super::found_log::FoundLog;
-use super::inspect::uuid;
 use super::journal::LogPlace;
+use super::journal_below::JournalBelow;
 use super::media::Media;
 use crate::fs::volume::{Timestamp, VolumeError};
 use crate::label::{Cause, Content, Label};
@@ -87,10 +85,10 @@ fn superblock_of(log: &LogSuperblock, block_bytes: usize, seconds: u32) -> Super
     made
 }
 
-impl Ext {
+impl JournalBelow {
     /// Refuses a second device, which a volume such as this one does not use.
-    pub fn refuse_journal_device(&self, why: &str) -> Result<(), OpenExtError> {
-        match self.journal_media {
+    pub fn refuse_device(&self, why: &str) -> Result<(), OpenExtError> {
+        match self.media {
             Some(_) => {
                 let what = format!("the volume does not use one, as {why}: leave the second device out");
                 Err(OpenExtError::JournalDevice(what))
@@ -99,40 +97,15 @@ impl Ext {
         }
     }
 
-    /// Finds the log on the second device, which must be the volume's.
-    pub fn find_log_on_device(&self, task: &Task<'_>) -> Result<FoundLog, OpenExtError> {
-        let place = self.find_journal_device(task)?;
-        let blocks = place.runs.iter().map(|run| run.end - run.start).sum();
-        let found = self.read_log_superblock(task, place, blocks)?;
-        let (wanted, refused) = (uuid(self.journal_uuid), |why: String| OpenExtError::JournalDevice(why));
-        match found.superblock.users() {
-            (1, user) if user == self.uuid => {
-                // An empty one has nothing that could be older or newer than the volume.
-                let numbers = (self.mount_number, found.superblock.mount_number());
-                match mismatch(numbers.0, numbers.1, &format!("journal {wanted}"))
-                    .filter(|_| found.superblock.start() != 0)
-                {
-                    Some(why) => Err(refused(format!("{why}, or {GIVE_UP}"))),
-                    None => Ok(found),
-                }
-            }
-            (1, user) => {
-                let (user, own) = (uuid(user), uuid(self.uuid));
-                Err(refused(format!("journal {wanted} is in use by volume {user}, and this one is {own}")))
-            }
-            (count, _) => Err(refused(format!("journal {wanted} is that of {count} volumes, and should be of one"))),
-        }
-    }
-
     /// The place of the log on the second device, which must be that of this volume.
-    pub fn find_journal_device(&self, task: &Task<'_>) -> Result<LogPlace, OpenExtError> {
-        let wanted = self.journal_uuid;
+    pub fn find_device(&self, task: &Task<'_>) -> Result<LogPlace, OpenExtError> {
+        let wanted = self.journal;
         if wanted == [0; 16] {
             let why = "it says that there is a journal, and names neither its inode nor its device".to_string();
             return Err(OpenExtError::Superblock(why));
         }
         let wanted = uuid(wanted);
-        let Some(media) = &self.journal_media else {
+        let Some(media) = &self.media else {
             self.hold_memory_name()?;
             let what = format!(
                 "the volume uses journal {wanted}: give its device or memory as the second one, as in ext/conv+conv or \
@@ -140,44 +113,44 @@ impl Ext {
             );
             return Err(OpenExtError::JournalDevice(what));
         };
-        let superblock = self.read_journal_device(task, media).map_err(OpenExtError::JournalDevice)?;
+        let superblock = read_device(task, media).map_err(OpenExtError::JournalDevice)?;
         if uuid(superblock.uuid()) != wanted {
             let found = uuid(superblock.uuid());
             return Err(OpenExtError::JournalDevice(format!("it is journal {found}, and the volume uses {wanted}")));
         }
         Ok(place(media, superblock.blocks(false)))
     }
+}
 
-    /// Reads the superblock at byte 1024 of the second device; fails with the fault.
-    fn read_journal_device(&self, task: &Task<'_>, media: &Media) -> Result<Superblock, String> {
-        let (block_bytes, size_bytes) = (media.block_bytes(), media.size_bytes());
-        let mut blocks = vec![0; first_record(block_bytes) as usize * block_bytes];
-        if size_bytes <= blocks.len() as u64 {
-            return Err(format!("it has {size_bytes} bytes, which is too small for a journal"));
-        }
-        media.read(task, 0, &mut blocks).map_err(|error| VolumeError::from(error).to_string())?;
-        let superblock = Superblock::new(&blocks[PLACE as usize..PLACE as usize + LENGTH]);
-        let features = superblock.features();
-        if superblock.u16(56) != MAGIC {
-            return Err("the second device has no superblock at byte 1024: it is no journal".to_string());
-        }
-        if !features.has(JOURNAL_DEV) {
-            let found = uuid(superblock.uuid());
-            return Err(format!("the second device is no journal: it holds volume {found}"));
-        }
-        if features.has(METADATA_CSUM) && superblock.checksum() != superblock.said_checksum() {
-            let (found, said) = (superblock.checksum(), superblock.said_checksum());
-            return Err(format!("the checksum of its superblock is {found:08x}, and should be {said:08x}"));
-        }
-        let log_block = superblock.u32(24);
-        if log_block != block_bytes.ilog2() - 10 {
-            let found = 10 + u64::from(log_block);
-            return Err(format!("its blocks have 2^{found} bytes, and those of the volume {block_bytes}"));
-        }
-        let (blocks, most) = (superblock.blocks(false), size_bytes / block_bytes as u64);
-        if blocks > most {
-            return Err(format!("it counts {blocks} blocks, and has {most}"));
-        }
-        Ok(superblock)
+/// Reads the superblock at byte 1024 of the second device; fails with the fault.
+fn read_device(task: &Task<'_>, media: &Media) -> Result<Superblock, String> {
+    let (block_bytes, size_bytes) = (media.block_bytes(), media.size_bytes());
+    let mut blocks = vec![0; first_record(block_bytes) as usize * block_bytes];
+    if size_bytes <= blocks.len() as u64 {
+        return Err(format!("it has {size_bytes} bytes, which is too small for a journal"));
     }
+    media.read(task, 0, &mut blocks).map_err(|error| VolumeError::from(error).to_string())?;
+    let superblock = Superblock::new(&blocks[PLACE as usize..PLACE as usize + LENGTH]);
+    let features = superblock.features();
+    if superblock.u16(56) != MAGIC {
+        return Err("the second device has no superblock at byte 1024: it is no journal".to_string());
+    }
+    if !features.has(JOURNAL_DEV) {
+        let found = uuid(superblock.uuid());
+        return Err(format!("the second device is no journal: it holds volume {found}"));
+    }
+    if features.has(METADATA_CSUM) && superblock.checksum() != superblock.said_checksum() {
+        let (found, said) = (superblock.checksum(), superblock.said_checksum());
+        return Err(format!("the checksum of its superblock is {found:08x}, and should be {said:08x}"));
+    }
+    let log_block = superblock.u32(24);
+    if log_block != block_bytes.ilog2() - 10 {
+        let found = 10 + u64::from(log_block);
+        return Err(format!("its blocks have 2^{found} bytes, and those of the volume {block_bytes}"));
+    }
+    let (blocks, most) = (superblock.blocks(false), size_bytes / block_bytes as u64);
+    if blocks > most {
+        return Err(format!("it counts {blocks} blocks, and has {most}"));
+    }
+    Ok(superblock)
 }

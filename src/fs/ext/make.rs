@@ -27,7 +27,7 @@ use super::found_log::FoundLog;
 use super::journal::{LogPlace, TransactionId};
 use super::journal_device::{self, first_record};
 use super::media::{Below, JournalMemory, Media};
-use super::recovery::{refuse_kept, usable_region, wanted_memory};
+use super::recovery::{Opening, refuse_kept, usable_region, wanted_memory};
 use super::settings::LEAST_LOG;
 use super::{Ext, ExtSettings};
 use crate::device::{BlockDevice, Medium};
@@ -77,70 +77,67 @@ struct NewLog {
     runs: Vec<Range<u64>>,
 }
 
-impl Ext {
-    /// Makes an empty volume on these devices, and mounts it.
-    pub fn create(below: Vec<Medium>, settings: &ExtSettings, mounting: &Mounting) -> Result<Ext, OpenExtError> {
-        let Below { volume: device, journal, memory } = Below::of(below)?;
-        let task = Task::at(Time::ZERO);
-        let block_bytes = settings.block_bytes as usize;
-        if device.block_width() != BLOCK_BYTES as usize && block_bytes != BLOCK_BYTES as usize {
-            return Err(OpenExtError::Unsupported("a stamp stands for a block of 4K: leave block= away".to_string()));
-        }
-        let media = Media::new(device, block_bytes);
-        let on_device = journal.as_ref().map(|device| new_log_on_device(&**device, settings, mounting)).transpose()?;
-        let in_volume =
-            if on_device.is_some() { 0 } else { settings.journal_blocks(media.size_bytes() / settings.block_bytes) };
-        let mut superblock = first_superblock(media.size_bytes(), in_volume, settings, mounting)?;
-        let on_device = on_device.map(|log| log.on_device(first_record(block_bytes), superblock.uuid()));
-        if let Some(log) = &on_device {
-            superblock.set_bytes(208, &log.uuid());
-            superblock.set32(224, 0);
-            superblock.sum();
-        }
-        let shape = Shape::of(&superblock, media.size_bytes()).map_err(OpenExtError::Superblock)?;
-        let memory = wanted_memory(settings, memory, journal.is_some(), true)?;
-        match &memory {
-            Some(JournalMemory::Region(nvm)) => {
-                usable_region(
-                    &**nvm,
-                    &settings.nvm,
-                    (superblock.uuid(), superblock.mount_number()),
-                    (block_bytes, media.width()),
-                )?;
-            }
-            Some(JournalMemory::Kept(monitor)) => refuse_kept(&**monitor, superblock.uuid())?,
-            None => {}
-        }
-        let mut maker = Maker {
-            descriptors: vec![Descriptor::default(); shape.groups as usize],
-            used: Vec::new(),
-            blocks: BTreeMap::new(),
-            now: mounting.origin,
-            shape,
-            superblock,
-            settings,
-        };
-        let log = maker.make(on_device)?;
-        for (block, bytes) in &maker.blocks {
-            media.write_metadata(&task, *block, bytes, LABEL)?;
-        }
-        media.flush(&task)?;
-        let mut ext = Ext::on(media, journal, maker.superblock, settings, mounting)?;
-        ext.take_memory(memory);
-        ext.check_journal_options()?;
-        for (block, bytes) in maker.blocks {
-            ext.metadata.blocks.set(block, &bytes);
-            ext.metadata.blocks.release(block);
-        }
-        ext.sum_groups(&task)?;
-        let next = TransactionId(log.superblock.sequence());
-        let place = match &ext.journal_media {
-            Some(media) => journal_device::make(&task, media, &log.superblock, mounting.origin)?,
-            None => LogPlace::in_file(Arc::clone(&ext.metadata.media), log.runs).expect("a new log has blocks"),
-        };
-        ext.begin_journal(&task, FoundLog { superblock: log.superblock, place, flipped: None }, next)?;
-        Ok(ext)
+/// Makes an empty volume on these devices, and mounts it.
+pub fn create(below: Vec<Medium>, settings: &ExtSettings, mounting: &Mounting) -> Result<Ext, OpenExtError> {
+    let Below { volume: device, journal, memory } = Below::of(below)?;
+    let task = Task::at(Time::ZERO);
+    let block_bytes = settings.block_bytes as usize;
+    if device.block_width() != BLOCK_BYTES as usize && block_bytes != BLOCK_BYTES as usize {
+        return Err(OpenExtError::Unsupported("a stamp stands for a block of 4K: leave block= away".to_string()));
     }
+    let media = Media::new(device, block_bytes);
+    let on_device = journal.as_ref().map(|device| new_log_on_device(&**device, settings, mounting)).transpose()?;
+    let in_volume =
+        if on_device.is_some() { 0 } else { settings.journal_blocks(media.size_bytes() / settings.block_bytes) };
+    let mut superblock = first_superblock(media.size_bytes(), in_volume, settings, mounting)?;
+    let on_device = on_device.map(|log| log.on_device(first_record(block_bytes), superblock.uuid()));
+    if let Some(log) = &on_device {
+        superblock.set_bytes(208, &log.uuid());
+        superblock.set32(224, 0);
+        superblock.sum();
+    }
+    let shape = Shape::of(&superblock, media.size_bytes()).map_err(OpenExtError::Superblock)?;
+    let memory = wanted_memory(settings, memory, journal.is_some(), true)?;
+    match &memory {
+        Some(JournalMemory::Region(nvm)) => {
+            usable_region(
+                &**nvm,
+                &settings.nvm,
+                (superblock.uuid(), superblock.mount_number()),
+                (block_bytes, media.width()),
+            )?;
+        }
+        Some(JournalMemory::Kept(monitor)) => refuse_kept(&**monitor, superblock.uuid())?,
+        None => {}
+    }
+    let mut maker = Maker {
+        descriptors: vec![Descriptor::default(); shape.groups as usize],
+        used: Vec::new(),
+        blocks: BTreeMap::new(),
+        now: mounting.origin,
+        shape,
+        superblock,
+        settings,
+    };
+    let log = maker.make(on_device)?;
+    for (block, bytes) in &maker.blocks {
+        media.write_metadata(&task, *block, bytes, LABEL)?;
+    }
+    media.flush(&task)?;
+    let mut opening = Opening::on(media, (journal, memory), maker.superblock, settings, mounting)?;
+    opening.check_journal_options()?;
+    for (block, bytes) in maker.blocks {
+        opening.parts.metadata.blocks.set(block, &bytes);
+        opening.parts.metadata.blocks.release(block);
+    }
+    opening.parts.sum_groups(&task)?;
+    let next = TransactionId(log.superblock.sequence());
+    let place = match &opening.below.media {
+        Some(media) => journal_device::make(&task, media, &log.superblock, mounting.origin)?,
+        None => LogPlace::in_file(Arc::clone(&opening.parts.metadata.media), log.runs).expect("a new log has blocks"),
+    };
+    opening.begin_journal(&task, FoundLog { superblock: log.superblock, place, flipped: None }, next)?;
+    Ok(opening.mounted())
 }
 
 /// The numbers of a new volume on a device of so many bytes, of which a journal takes so many blocks.

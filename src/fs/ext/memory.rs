@@ -122,14 +122,14 @@ impl Shares {
 impl Ext {
     /// Memory in use now.
     pub fn memory_use(&self) -> MemoryUse {
-        let block = self.metadata.media.width() as u64;
-        let (all, changed) = self.metadata.blocks.counts();
-        let pages = self.pages.as_ref().map_or(0, |pages| pages.counts().0);
+        let block = self.parts.metadata.media.width() as u64;
+        let (all, changed) = self.parts.metadata.blocks.counts();
+        let pages = self.parts.pages.as_ref().map_or(0, |pages| pages.counts().0);
         MemoryUse {
-            dirty: self.waiting.bytes(),
+            dirty: self.parts.waiting.bytes(),
             changed: changed * block,
             cached: (all - changed + pages) * block,
-            inodes: self.nodes.len() as u64 * NODE_BYTES,
+            inodes: self.parts.nodes.len() as u64 * NODE_BYTES,
         }
     }
 }

@@ -1,7 +1,8 @@
 //! ext as a station of a path.
 
 use super::error::OpenExtError;
-use super::{Ext, ExtSettings};
+use super::make::create;
+use super::{ExtSettings, recovery};
 use crate::device::Medium;
 use crate::fs::station::{Access, Inspection, Mounting, RepairOutcome, StoredVolumes, VolumeFault, VolumeSettings};
 use crate::fs::volume::{Damage, Volume, VolumeError};
@@ -27,7 +28,7 @@ impl VolumeSettings for ExtSettings {
     }
 
     fn create(&self, below: Vec<Medium>, mounting: &Mounting) -> Result<Arc<dyn Volume>, VolumeFault> {
-        Ok(Arc::new(Ext::create(below, self, mounting)?))
+        Ok(Arc::new(create(below, self, mounting)?))
     }
 
     fn stored(&self) -> Option<&dyn StoredVolumes> {
@@ -37,18 +38,18 @@ impl VolumeSettings for ExtSettings {
 
 impl StoredVolumes for ExtSettings {
     fn open(&self, below: Vec<Medium>, mounting: &Mounting, access: Access) -> Result<Arc<dyn Volume>, VolumeFault> {
-        Ok(Arc::new(Ext::open(below, self, mounting, access)?))
+        Ok(Arc::new(recovery::open(below, self, mounting, access)?))
     }
 
     fn check(&self, below: Vec<Medium>) -> Result<Vec<Damage>, VolumeFault> {
-        match Ext::check(below, self) {
+        match recovery::check(below, self) {
             Err(OpenExtError::Volume(error @ VolumeError::Damaged { .. })) => Ok(vec![unrepairable(&error)]),
             found => Ok(found?),
         }
     }
 
     fn repair(&self, below: Vec<Medium>, mounting: &Mounting) -> Result<RepairOutcome, VolumeFault> {
-        match Ext::repair(below, self, mounting) {
+        match recovery::repair(below, self, mounting) {
             Err(OpenExtError::Volume(error @ VolumeError::Damaged { .. })) => {
                 Ok(RepairOutcome { repaired: Vec::new(), left: vec![unrepairable(&error)] })
             }
@@ -57,15 +58,15 @@ impl StoredVolumes for ExtSettings {
     }
 
     fn mark_lost(&self, below: Vec<Medium>, number: [u8; 16]) -> Result<(), VolumeFault> {
-        Ok(Ext::mark_errors(below, number)?)
+        Ok(recovery::mark_errors(below, number)?)
     }
 
     fn recover(&self, below: Vec<Medium>, mounting: &Mounting) -> Result<(), VolumeFault> {
-        Ok(Ext::recover(below, self, mounting)?)
+        Ok(recovery::recover(below, self, mounting)?)
     }
 
     fn inspect(&self, below: Vec<Medium>) -> Result<Inspection, VolumeFault> {
-        let mut ext = Ext::open(below, self, &Mounting::at(0, 0), Access::ReadOnly)?;
+        let mut ext = recovery::open(below, self, &Mounting::at(0, 0), Access::ReadOnly)?;
         Ok(ext.inspection()?)
     }
 }

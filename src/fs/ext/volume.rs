@@ -57,16 +57,19 @@ impl Ext {
     /// Notes damage that a call has found: the superblock says that there are errors, and a volume with
     /// `errors=remount-ro` is not changed any more. The call is behind no gate.
     fn note_damage(&self, task: &Task<'_>, error: &VolumeError) {
-        let Ok(journal) = self.changes.journal() else { return };
+        let Ok(journal) = self.parts.changes.journal() else { return };
         let (was_marked, ends_writing) = {
-            let superblock = &mut self.head.enter(task).superblock;
+            let superblock = &mut self.parts.head.enter(task).superblock;
             let before = superblock.state();
             superblock.set16(58, before | state::ERRORS);
             (before & state::ERRORS != 0, superblock.on_errors() == OnErrors::ReadOnly)
         };
         if !was_marked && journal.common().aborted().is_none() {
             // If this fails, the next mount learns nothing; the error itself is returned in any case.
-            let _ = self.changes.within(task, 1, |handle| self.inodes().store_head(handle, &mut self.head.enter(task)));
+            let _ = self
+                .parts
+                .changes
+                .within(task, 1, |handle| self.parts.inodes().store_head(handle, &mut self.parts.head.enter(task)));
             if ends_writing {
                 let _ = journal.commit(task, journal.running());
             }
@@ -78,7 +81,7 @@ impl Ext {
 
     /// Refuses a change of a volume that can only be read.
     fn check_writable(&self) -> Result<(), VolumeError> {
-        match &self.changes.read_only {
+        match &self.parts.changes.read_only {
             Some(why) => Err(VolumeError::ReadOnly(why.clone())),
             None => Ok(()),
         }
@@ -91,7 +94,7 @@ impl Ext {
         inode: InodeNumber,
         look: impl FnOnce(&File) -> Result<T, VolumeError>,
     ) -> Result<T, VolumeError> {
-        let node = self.inodes().node(task, inode_of(inode)?)?;
+        let node = self.parts.inodes().node(task, inode_of(inode)?)?;
         let file = node.gate.read(task);
         if file.is_freed { Err(VolumeError::NotFound) } else { look(&file) }
     }
@@ -104,15 +107,15 @@ impl Ext {
         name: &[u8],
         hold: Hold,
     ) -> Result<Option<Attributes>, VolumeError> {
-        let Some(number) = self.known_names.get(directory, name) else { return Ok(None) };
+        let Some(number) = self.parts.known_names.get(directory, name) else { return Ok(None) };
         // The inode may be freed or another file's by now.
-        let node = match self.inodes().node(task, number) {
+        let node = match self.parts.inodes().node(task, number) {
             Ok(node) => node,
             Err(VolumeError::NotFound) => return Ok(None),
             Err(error) => return Err(error),
         };
         let file = node.gate.read(task);
-        match self.known_names.get(directory, name) {
+        match self.parts.known_names.get(directory, name) {
             Some(still) if still == number => self.tell(&file, hold).map(Some),
             _ => Ok(None),
         }
@@ -129,9 +132,9 @@ impl Ext {
             return Err(VolumeError::NotFound);
         }
         if hold == Hold::Yes && number_of(file.number) != InodeNumber::ROOT {
-            self.nodes.hold(file.number);
+            self.parts.nodes.hold(file.number);
         }
-        Ok(file.attributes(self.metadata.shape.block_bytes))
+        Ok(file.attributes(self.parts.metadata.shape.block_bytes))
     }
 
     /// Changes a file behind its gate, alone, with the change of the rule. A write goes on beside a flight of the file.
@@ -143,19 +146,19 @@ impl Ext {
         rule: Option<ChangeRule>,
         alter: impl FnOnce(&mut File) -> Result<(), VolumeError>,
     ) -> Result<(), VolumeError> {
-        let node = self.inodes().node(task, inode_of(inode)?)?;
-        let mut gates = Gates::new(self.names());
+        let node = self.parts.inodes().node(task, inode_of(inode)?)?;
+        let mut gates = Gates::new(self.parts.names());
         match is_write {
             true => gates.enter_to_write(task, &node)?,
             false => gates.enter(task, &node)?,
         }
         gates.get(node.number).check_regular()?;
         let change = match rule {
-            Some(rule) => rule(&mut Seen { names: self.names(), task, gates: &gates })?,
+            Some(rule) => rule(&mut Seen { names: self.parts.names(), task, gates: &gates })?,
             None => None,
         };
         let file = gates.get_mut(node.number);
-        let beside = change.map_or(Ok(()), |change| self.writes().apply(task, file, &change));
+        let beside = change.map_or(Ok(()), |change| self.parts.writes().apply(task, file, &change));
         let altered = beside.and_then(|()| alter(file));
         self.note_waiting(task, &node, file);
         altered
@@ -163,24 +166,24 @@ impl Ext {
 
     /// Makes the change of the rule.
     fn change_file(&self, task: &Task<'_>, inode: InodeNumber, rule: ChangeRule) -> Result<Attributes, VolumeError> {
-        let node = self.inodes().node(task, inode_of(inode)?)?;
-        let mut gates = Gates::new(self.names());
+        let node = self.parts.inodes().node(task, inode_of(inode)?)?;
+        let mut gates = Gates::new(self.parts.names());
         gates.enter(task, &node)?;
-        let change = rule(&mut Seen { names: self.names(), task, gates: &gates })?;
+        let change = rule(&mut Seen { names: self.parts.names(), task, gates: &gates })?;
         let file = gates.get_mut(node.number);
         if let Some(change) = change {
             self.check_writable()?;
-            let changed = self.writes().apply(task, file, &change);
+            let changed = self.parts.writes().apply(task, file, &change);
             self.note_waiting(task, &node, file);
             changed?;
         }
-        Ok(file.attributes(self.metadata.shape.block_bytes))
+        Ok(file.attributes(self.parts.metadata.shape.block_bytes))
     }
 
     /// Keeps in mind that a file waits, if it does.
     fn note_waiting(&self, task: &Task<'_>, node: &Node, file: &File) {
         if file.is_unstored || !file.pages.is_empty() {
-            self.write_back().waits(task, node);
+            self.parts.write_back().waits(task, node);
         }
     }
 
@@ -193,13 +196,18 @@ impl Ext {
             taken.push(Taken { next: 1, inode: file.number, kind, name: b".".to_vec() });
         }
         if from < 2 {
-            taken.push(Taken { next: 2, inode: self.directories().parent_of(task, file)?, kind, name: b"..".to_vec() });
+            taken.push(Taken {
+                next: 2,
+                inode: self.parts.directories().parent_of(task, file)?,
+                kind,
+                name: b"..".to_vec(),
+            });
         }
-        self.directories().list_names(task, file, from, &mut |next, inode, kind, name| {
+        self.parts.directories().list_names(task, file, from, &mut |next, inode, kind, name| {
             let kind = match kind {
                 Some(kind) => kind,
                 // The directory does not say.
-                None => self.metadata.read_inode(task, inode)?.kind().unwrap_or(FileKind::Regular),
+                None => self.parts.metadata.read_inode(task, inode)?.kind().unwrap_or(FileKind::Regular),
             };
             taken.push(Taken { next, inode, kind, name: name.to_vec() });
             Ok(taken.len() < most)
@@ -224,36 +232,36 @@ impl Volume for Ext {
             if let Some(known) = self.look_up_known(task, directory, name, hold)? {
                 return Ok(known);
             }
-            let directory = self.inodes().node(task, directory)?;
+            let directory = self.parts.inodes().node(task, directory)?;
             let file = directory.gate.read(task);
             file.check_directory()?;
             if name.len() > LONGEST_NAME {
                 return Err(VolumeError::NameTooLong);
             }
-            let number = self.directories().inode_named(task, &file, name)?.ok_or(VolumeError::NotFound)?;
+            let number = self.parts.directories().inode_named(task, &file, name)?.ok_or(VolumeError::NotFound)?;
             if number == directory.number {
-                return Ok(file.attributes(self.metadata.shape.block_bytes));
+                return Ok(file.attributes(self.parts.metadata.shape.block_bytes));
             }
             if name == b".." {
                 // Its gate comes before this one.
                 drop(file);
             } else {
-                self.known_names.note(directory.number, name, number);
+                self.parts.known_names.note(directory.number, name, number);
             }
-            self.held(task, &self.inodes().node(task, number)?, hold)
+            self.held(task, &self.parts.inodes().node(task, number)?, hold)
         })
     }
 
     fn attributes(&self, call: &Call, inode: InodeNumber) -> Result<Attributes, VolumeError> {
         self.turn(call, steps::LOOK, |task| {
-            self.look(task, inode, |file| Ok(file.attributes(self.metadata.shape.block_bytes)))
+            self.look(task, inode, |file| Ok(file.attributes(self.parts.metadata.shape.block_bytes)))
         })
     }
 
     fn change(&self, call: &Call, inode: InodeNumber, rule: ChangeRule) -> Result<Attributes, VolumeError> {
         self.turn(call, steps::CHANGE, |task| {
             let attributes = self.change_file(task, inode, rule)?;
-            self.write_back().relieve(task)?;
+            self.parts.write_back().relieve(task)?;
             Ok(attributes)
         })
     }
@@ -268,7 +276,7 @@ impl Volume for Ext {
     ) -> Result<Attributes, VolumeError> {
         self.turn(call, steps::NAME, |task| {
             self.check_writable()?;
-            self.names().make_file(task, name, new, hold, rule)
+            self.parts.names().make_file(task, name, new, hold, rule)
         })
     }
 
@@ -282,21 +290,21 @@ impl Volume for Ext {
     ) -> Result<Attributes, VolumeError> {
         self.turn(call, steps::NAME, |task| {
             self.check_writable()?;
-            self.names().link_file(task, inode, name, hold, rule)
+            self.parts.names().link_file(task, inode, name, hold, rule)
         })
     }
 
     fn unlink(&self, call: &Call, name: Name, rule: Option<NameRule>) -> Result<(), VolumeError> {
         self.turn(call, steps::NAME, |task| {
             self.check_writable()?;
-            self.names().unlink_name(task, name, Removal::File, rule)
+            self.parts.names().unlink_name(task, name, Removal::File, rule)
         })
     }
 
     fn remove_directory(&self, call: &Call, name: Name, rule: Option<NameRule>) -> Result<(), VolumeError> {
         self.turn(call, steps::NAME, |task| {
             self.check_writable()?;
-            self.names().unlink_name(task, name, Removal::Directory, rule)
+            self.parts.names().unlink_name(task, name, Removal::Directory, rule)
         })
     }
 
@@ -310,13 +318,13 @@ impl Volume for Ext {
     ) -> Result<(), VolumeError> {
         self.turn(call, steps::RENAME, |task| {
             self.check_writable()?;
-            self.names().rename_name(task, from, to, how, rule)
+            self.parts.names().rename_name(task, from, to, how, rule)
         })
     }
 
     fn target(&self, call: &Call, inode: InodeNumber) -> Result<(Vec<u8>, Times), VolumeError> {
         self.turn(call, steps::LOOK, |task| {
-            self.look(task, inode, |file| Ok((self.write_back().reads().target_of(task, file)?, file.times())))
+            self.look(task, inode, |file| Ok((self.parts.write_back().reads().target_of(task, file)?, file.times())))
         })
     }
 
@@ -356,7 +364,7 @@ impl Volume for Ext {
                     from = taken.next;
                     let is_dot = told(taken).is_dot();
                     let held = if is_dot { Hold::No } else { hold };
-                    let node = match self.inodes().node(task, taken.inode) {
+                    let node = match self.parts.inodes().node(task, taken.inode) {
                         // It was removed meanwhile.
                         Err(VolumeError::NotFound) => continue,
                         node => node?,
@@ -367,7 +375,7 @@ impl Volume for Ext {
                     };
                     if !take(&FullEntry { entry: told(taken), attributes }) {
                         if held == Hold::Yes {
-                            self.nodes.let_go(node.number, 1);
+                            self.parts.nodes.let_go(node.number, 1);
                         }
                         return Ok(times);
                     }
@@ -383,7 +391,7 @@ impl Volume for Ext {
         self.turn(call, &steps::read(offset, bytes.len()), |task| {
             self.look(task, inode, |file| {
                 file.check_regular()?;
-                let length = self.write_back().reads().read_file(task, file, offset, bytes)?;
+                let length = self.parts.write_back().reads().read_file(task, file, offset, bytes)?;
                 Ok(ReadBytes { length, times: file.times() })
             })
         })
@@ -405,11 +413,11 @@ impl Volume for Ext {
                 if bytes.is_empty() {
                     return Ok(());
                 }
-                self.writes().write_file(task, file, offset, bytes)?;
-                file.was_written(self.wall(task.now()));
+                self.parts.writes().write_file(task, file, offset, bytes)?;
+                file.was_written(self.parts.wall(task.now()));
                 Ok(())
             })?;
-            self.write_back().relieve(task)
+            self.parts.write_back().relieve(task)
         })
     }
 
@@ -424,11 +432,11 @@ impl Volume for Ext {
         self.turn(call, &steps::allocate(offset, length), |task| {
             self.check_writable()?;
             self.alter(task, inode, false, rule, |file| {
-                self.writes().allocate_range(task, file, (offset, length), how)?;
-                file.was_written(self.wall(task.now()));
+                self.parts.writes().allocate_range(task, file, (offset, length), how)?;
+                file.was_written(self.parts.wall(task.now()));
                 Ok(())
             })?;
-            self.write_back().relieve(task)
+            self.parts.write_back().relieve(task)
         })
     }
 
@@ -436,19 +444,23 @@ impl Volume for Ext {
         self.turn(call, steps::LOOK, |task| {
             self.look(task, inode, |file| {
                 file.check_regular()?;
-                self.write_back().reads().seek_file(task, file, offset, what)
+                self.parts.write_back().reads().seek_file(task, file, offset, what)
             })
         })
     }
 
     fn extended_attribute(&self, call: &Call, inode: InodeNumber, name: &[u8]) -> Result<Vec<u8>, VolumeError> {
         self.turn(call, steps::LOOK, |task| {
-            self.look(task, inode, |file| self.inodes().attribute_of(task, file, name)?.ok_or(VolumeError::NoAttribute))
+            self.look(task, inode, |file| {
+                self.parts.inodes().attribute_of(task, file, name)?.ok_or(VolumeError::NoAttribute)
+            })
         })
     }
 
     fn extended_attributes(&self, call: &Call, inode: InodeNumber) -> Result<Vec<Vec<u8>>, VolumeError> {
-        self.turn(call, steps::LOOK, |task| self.look(task, inode, |file| self.inodes().attribute_names(task, file)))
+        self.turn(call, steps::LOOK, |task| {
+            self.look(task, inode, |file| self.parts.inodes().attribute_names(task, file))
+        })
     }
 
     fn sync_file(&self, call: &Call, inode: InodeNumber, what: Durable) -> Result<(), VolumeError> {
@@ -464,7 +476,9 @@ impl Volume for Ext {
     }
 
     fn hold(&self, call: &Call, inode: InodeNumber) -> Result<Attributes, VolumeError> {
-        self.turn(call, steps::LOOK, |task| self.held(task, &self.inodes().node(task, inode_of(inode)?)?, Hold::Yes))
+        self.turn(call, steps::LOOK, |task| {
+            self.held(task, &self.parts.inodes().node(task, inode_of(inode)?)?, Hold::Yes)
+        })
     }
 
     fn forget(&self, call: &Call, inode: InodeNumber, times: u64) -> Result<(), VolumeError> {
@@ -473,12 +487,14 @@ impl Volume for Ext {
         }
         self.turn(call, steps::LOOK, |task| {
             let number = inode_of(inode)?;
-            if !self.nodes.let_go(number, times) || !self.inodes().is_orphan(task, number) {
+            if !self.parts.nodes.let_go(number, times) || !self.parts.inodes().is_orphan(task, number) {
                 return Ok(());
             }
-            match self.inodes().node(task, number) {
+            match self.parts.inodes().node(task, number) {
                 // Another may hold it again meanwhile: then it stays.
-                Ok(node) => self.writes().free_if_gone(task, &mut self.write_back().enter_alone(task, &node)),
+                Ok(node) => {
+                    self.parts.writes().free_if_gone(task, &mut self.parts.write_back().enter_alone(task, &node))
+                }
                 Err(VolumeError::NotFound) => Ok(()),
                 Err(error) => Err(error),
             }
@@ -487,14 +503,15 @@ impl Volume for Ext {
 
     fn space(&self, call: &Call) -> Result<Space, VolumeError> {
         self.turn(call, steps::NONE, |_| {
-            let units = |blocks: u64| blocks * self.metadata.shape.block_bytes as u64 / BLOCK_BYTES;
-            let free = self.space.free.blocks.load(Ordering::SeqCst).saturating_sub(self.space.free.promised());
-            let free_inodes = self.space.free.inodes.load(Ordering::SeqCst);
+            let units = |blocks: u64| blocks * self.parts.metadata.shape.block_bytes as u64 / BLOCK_BYTES;
+            let free =
+                self.parts.space.free.blocks.load(Ordering::SeqCst).saturating_sub(self.parts.space.free.promised());
+            let free_inodes = self.parts.space.free.inodes.load(Ordering::SeqCst);
             Ok(Space {
-                blocks: units(self.metadata.shape.blocks),
+                blocks: units(self.parts.metadata.shape.blocks),
                 free_blocks: units(free),
                 available_blocks: units(free.saturating_sub(KEPT_FOR_MAPS)),
-                inodes: self.metadata.shape.inodes.into(),
+                inodes: self.parts.metadata.shape.inodes.into(),
                 free_inodes,
             })
         })
@@ -505,17 +522,18 @@ impl Volume for Ext {
     }
 
     fn watch(&self, call: &Call) -> bool {
-        self.changes.journal().is_ok_and(|journal| journal.watch(call.task))
+        self.parts.changes.journal().is_ok_and(|journal| journal.watch(call.task))
     }
 
     fn workers(&self) -> usize {
-        self.changes.journal().map_or(1, |journal| journal.workers())
+        self.parts.changes.journal().map_or(1, |journal| journal.workers())
     }
 
     fn is_changed(&self, call: &Call) -> bool {
         self.turn(call, steps::NONE, |_| {
-            let is_waiting = self.waiting.first().is_some();
+            let is_waiting = self.parts.waiting.first().is_some();
             Ok(self
+                .parts
                 .changes
                 .journal()
                 .is_ok_and(|journal| journal.common().aborted().is_none() && (is_waiting || journal.begun().is_some())))
@@ -529,8 +547,8 @@ impl Volume for Ext {
             return Err(VolumeError::Unmounted);
         }
         let ended = self.end(call.task);
-        let closed = self.metadata.media.close(call.task);
-        let journals = self.journal_media.as_ref().map_or(Ok(()), |media| media.close(call.task));
+        let closed = self.parts.metadata.media.close(call.task);
+        let journals = self.below.media.as_ref().map_or(Ok(()), |media| media.close(call.task));
         ended?;
         closed?;
         Ok(journals?)
@@ -538,19 +556,19 @@ impl Volume for Ext {
 
     fn account(&self, call: &Call) -> Result<Account, VolumeError> {
         self.turn(call, steps::NONE, |_| {
-            let (volume, mut sent, mut read_blocks) = self.metadata.media.account();
+            let (volume, mut sent, mut read_blocks) = self.parts.metadata.media.account();
             let mut below = vec![volume];
-            if let Some(media) = &self.journal_media {
+            if let Some(media) = &self.below.media {
                 let (journal, sent_there, read_there) = media.account();
                 sent = sent.entries().chain(sent_there.entries()).collect();
                 read_blocks += read_there;
                 below.push(journal);
             }
-            below.extend(self.nvm().map(|nvm| nvm.account()));
-            below.extend(self.monitor().and_then(|monitor| monitor.account()));
+            below.extend(self.below.nvm().map(|nvm| nvm.account()));
+            below.extend(self.below.monitor().and_then(|monitor| monitor.account()));
             let mut received = Tally::default();
             received.add(Label::host(Content::Data), self.received_blocks.load(Ordering::Relaxed));
-            let counts = self.changes.journal().map(|journal| journal.counts()).unwrap_or_default();
+            let counts = self.parts.changes.journal().map(|journal| journal.counts()).unwrap_or_default();
             let mut events = vec![
                 ("commits", counts.commits),
                 ("checkpoints", counts.checkpoints),
@@ -558,8 +576,8 @@ impl Volume for Ext {
                 ("blocks revoked", counts.revokes),
                 ("commits that waited for room in the log", counts.waits),
             ];
-            events.extend(self.changes.journal().map(|journal| journal.own_counts()).unwrap_or_default());
-            let chosen = Some((&KIND, self.chosen()));
+            events.extend(self.parts.changes.journal().map(|journal| journal.own_counts()).unwrap_or_default());
+            let chosen = Some((&KIND, self.below.chosen(&self.parts.settings)));
             let (station, states) = (KIND.name, STATES);
             Ok(Account { station, received, sent, read_blocks, events, states, chosen, below, ..Account::default() })
         })
@@ -567,21 +585,21 @@ impl Volume for Ext {
 
     fn state(&self, call: &Call) -> Result<State, VolumeError> {
         self.turn(call, steps::NONE, |_| {
-            let aborted = self.changes.journal().ok().and_then(|journal| journal.common().aborted());
-            let (read_only, damage) = (self.changes.read_only.clone().or(aborted), self.damage.clone());
+            let aborted = self.parts.changes.journal().ok().and_then(|journal| journal.common().aborted());
+            let (read_only, damage) = (self.parts.changes.read_only.clone().or(aborted), self.damage.clone());
             Ok(State { read_only, damage, has_lost_before: false })
         })
     }
 
     fn number(&self) -> [u8; 16] {
-        self.uuid
+        self.below.volume
     }
 
     fn is_timed(&self) -> bool {
-        self.metadata.media.is_timed() || self.journal_media.as_ref().is_some_and(|media| media.is_timed())
+        self.parts.metadata.media.is_timed() || self.below.media.as_ref().is_some_and(|media| media.is_timed())
     }
 
     fn timestamp(&self, at: Time) -> Timestamp {
-        self.wall(at)
+        self.parts.wall(at)
     }
 }

@@ -26,7 +26,7 @@ impl WriteBack<'_> {
         file
     }
 
-    /// Writes out a piece of the dirty pages in a range of a file's blocks, as [`Ext::write_piece`] does, but without the
+    /// Writes out a piece of the dirty pages in a range of a file's blocks, as [`WriteBack::write_piece`] does, but without the
     /// file's gate while the device is asked, where that is possible. Answers the block behind the piece, and the file.
     pub fn write_piece_beside<'g>(
         &self,

@@ -3,6 +3,7 @@
 
 use super::head::Head;
 use super::inodes::Inodes;
+use crate::fs::ext::error::damaged;
 use crate::fs::ext::files::node::File;
 use crate::fs::ext::format::inode::Inode;
 use crate::fs::ext::format::superblock::{LENGTH, PLACE};
@@ -50,6 +51,22 @@ impl Inodes<'_> {
             inode.sum(number, checksums);
             block[at..at + bytes].copy_from_slice(inode.bytes());
         })
+    }
+
+    /// The list of orphans, the newest first.
+    pub fn listed_orphans(&self, task: &Task<'_>) -> Result<Vec<u32>, VolumeError> {
+        let mut listed = Vec::new();
+        let mut next = self.head.enter(task).superblock.first_orphan();
+        while next != 0 {
+            let is_one =
+                next <= self.metadata.shape.inodes && !self.metadata.shape.is_reserved(next) && !listed.contains(&next);
+            if !is_one {
+                return Err(damaged("the list of orphans", format!("it names inode {next}")));
+            }
+            listed.push(next);
+            next = self.metadata.read_inode(task, next)?.deleted();
+        }
+        Ok(listed)
     }
 
     /// Puts the superblock into the running transaction.

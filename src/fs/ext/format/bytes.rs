@@ -1,5 +1,7 @@
 //! Numbers in bytes. Reads are total: beyond the end they give zero, which every structure rejects or ignores.
 
+use std::fmt::Write;
+
 fn array<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
     let part = at.checked_add(N).and_then(|end| bytes.get(at..end));
     part.and_then(|part| part.try_into().ok()).unwrap_or([0; N])
@@ -53,4 +55,16 @@ pub fn put_be32(bytes: &mut [u8], at: usize, number: u32) {
 /// Joins the halves of a number.
 pub fn joined(high: u32, low: u32) -> u64 {
     u64::from(high) << 32 | u64::from(low)
+}
+
+/// A UUID as text.
+pub fn uuid(bytes: [u8; 16]) -> String {
+    let mut text = String::new();
+    for (at, byte) in bytes.into_iter().enumerate() {
+        if [4, 6, 8, 10].contains(&at) {
+            text.push('-');
+        }
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
 }

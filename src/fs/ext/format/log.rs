@@ -270,10 +270,6 @@ impl LogSuperblock {
         be32(&self.0, 28)
     }
 
-    pub fn error(&self) -> u32 {
-        be32(&self.0, 32)
-    }
-
     /// The incompatible features.
     pub fn features(&self) -> u32 {
         be32(&self.0, 40)

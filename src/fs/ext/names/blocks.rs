@@ -1,4 +1,4 @@
-//! The blocks of a directory, and a name in them.
+//! The blocks of a directory, read and stored, and an entry in them.
 
 use crate::fs::ext::blocks::Bytes;
 use crate::fs::ext::error::damaged;
@@ -7,8 +7,10 @@ use crate::fs::ext::format::bytes::le32;
 use crate::fs::ext::format::entries::{self, Entries, Entry};
 use crate::fs::ext::format::index;
 use crate::fs::ext::format::inode::flag;
+use crate::fs::ext::journal::{Handle, Reason};
 use crate::fs::ext::names::Directories;
 use crate::fs::volume::{FileKind, VolumeError};
+use crate::label::Content;
 use crate::task::Task;
 
 /// The place of `..` in a directory's first block: behind `.`.
@@ -105,20 +107,6 @@ impl Directories<'_> {
         Ok(None)
     }
 
-    /// Finds a name that is no `.` or `..` in a directory.
-    pub fn find_name(&self, task: &Task<'_>, file: &File, name: &[u8]) -> Result<Option<FoundName>, VolumeError> {
-        if self.is_indexed(file) {
-            return self.find_hashed(task, file, name);
-        }
-        for number in 0..self.directory_blocks(file) {
-            let block = self.directory_block(task, file, number, BlockKind::Names)?;
-            if let Some(entry) = self.find_in(file, &block, name)? {
-                return Ok(Some(FoundName { block, entry }));
-            }
-        }
-        Ok(None)
-    }
-
     /// The inode of a directory's parent, as its `..` says.
     pub fn parent_of(&self, task: &Task<'_>, file: &File) -> Result<u32, VolumeError> {
         let kind = if self.is_indexed(file) { BlockKind::Root } else { BlockKind::Names };
@@ -139,28 +127,60 @@ impl Directories<'_> {
         Ok(())
     }
 
-    /// The inode that a name in a directory has, `.` and `..` among them; `None` if nothing has it.
-    pub fn inode_named(&self, task: &Task<'_>, file: &File, name: &[u8]) -> Result<Option<u32>, VolumeError> {
-        match name {
-            b"." => Ok(Some(file.number)),
-            b".." => self.parent_of(task, file).map(Some),
-            name => match self.find_name(task, file, name)? {
-                Some(found) => {
-                    self.check_number(found.entry.inode, || Directories::directory_name(file.number))?;
-                    Ok(Some(found.entry.inode))
-                }
-                None => Ok(None),
-            },
-        }
+    /// The number that entries have for a kind.
+    pub fn entry_kind(&self, kind: FileKind) -> u8 {
+        if self.metadata.shape.has_file_types() { entries::kind_number(kind) } else { 0 }
     }
 
-    /// True if a directory has no names but `.` and `..`.
-    pub fn is_empty_directory(&self, task: &Task<'_>, file: &File) -> Result<bool, VolumeError> {
-        let mut is_empty = true;
-        self.list_names(task, file, 2, &mut |_, _, _: Option<FileKind>, _| {
-            is_empty = false;
-            Ok(false)
-        })?;
-        Ok(is_empty)
+    /// Stores a block of a directory.
+    pub fn put_directory_block(
+        &self,
+        handle: &Handle<'_>,
+        directory: &File,
+        place: u64,
+        mut bytes: Vec<u8>,
+        kind: BlockKind,
+    ) {
+        if let Some(seed) = self.maps.seed_of(directory) {
+            match kind {
+                BlockKind::Names => entries::sum(&mut bytes, seed),
+                BlockKind::Root => index::sum(&mut bytes, true, seed),
+                BlockKind::Node => index::sum(&mut bytes, false, seed),
+            }
+        }
+        handle.set(place, Content::Metadata, &bytes);
+    }
+
+    /// Adds a block to a directory, and says its number and its place. The caller fills it.
+    pub fn add_directory_block(&self, handle: &Handle<'_>, directory: &mut File) -> Result<(u64, u64), VolumeError> {
+        let number = self.directory_blocks(directory);
+        if number > 0 {
+            handle.tracker().into_iter().for_each(|tracker| tracker.exclude(Reason::GrownDirectory));
+        }
+        let goal = self.maps.goal(handle.task, directory, number)?;
+        let run = self.maps.allocation.take_blocks(handle, goal, 1)?;
+        let place = run.start;
+        self.maps.put_run(handle, directory, number, run, true)?;
+        directory.inode.set_size((number + 1) * self.metadata.shape.block_bytes as u64);
+        directory.stored_size = directory.inode.size();
+        Ok((number, place))
+    }
+
+    /// Puts an entry into a block of names, if there is room.
+    pub fn put_entry(
+        &self,
+        handle: &Handle<'_>,
+        directory: &File,
+        block: &DirectoryBlock,
+        (name, inode, kind): (&[u8], u32, FileKind),
+    ) -> Result<bool, VolumeError> {
+        let mut bytes = block.bytes.to_vec();
+        let what = || format!("block {} of {}", block.number, Directories::directory_name(directory.number));
+        let is_put = entries::put(&mut bytes, self.metadata.shape.has_checksums(), inode, name, self.entry_kind(kind));
+        let is_put = is_put.map_err(|why| damaged(what(), why))?;
+        if is_put {
+            self.put_directory_block(handle, directory, block.place, bytes, BlockKind::Names);
+        }
+        Ok(is_put)
     }
 }

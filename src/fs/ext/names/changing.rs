@@ -1,14 +1,14 @@
 //! Names are put into a directory, taken out of it, and given to another inode.
 
 use super::blocks::{BlockKind, DirectoryBlock, FoundName, PARENT};
+use super::index_growth::GrowingIndex;
 use crate::fs::ext::error::damaged;
 use crate::fs::ext::files::node::File;
 use crate::fs::ext::format::bytes::put32;
-use crate::fs::ext::format::{entries, index};
-use crate::fs::ext::journal::{Handle, Reason};
+use crate::fs::ext::format::entries;
+use crate::fs::ext::journal::Handle;
 use crate::fs::ext::names::Directories;
 use crate::fs::volume::{FileKind, VolumeError};
-use crate::label::Content;
 
 /// Blocks that are changed where a name is put into a directory: those of names and of the index, and a new one's place.
 pub const NAME_BLOCKS: usize = 64;
@@ -16,63 +16,6 @@ pub const NAME_BLOCKS: usize = 64;
 pub const NEW_BLOCKS: u64 = 16;
 
 impl Directories<'_> {
-    /// The number that entries have for a kind.
-    pub fn entry_kind(&self, kind: FileKind) -> u8 {
-        if self.metadata.shape.has_file_types() { entries::kind_number(kind) } else { 0 }
-    }
-
-    /// Stores a block of a directory.
-    pub fn put_directory_block(
-        &self,
-        handle: &Handle<'_>,
-        directory: &File,
-        place: u64,
-        mut bytes: Vec<u8>,
-        kind: BlockKind,
-    ) {
-        if let Some(seed) = self.maps.seed_of(directory) {
-            match kind {
-                BlockKind::Names => entries::sum(&mut bytes, seed),
-                BlockKind::Root => index::sum(&mut bytes, true, seed),
-                BlockKind::Node => index::sum(&mut bytes, false, seed),
-            }
-        }
-        handle.set(place, Content::Metadata, &bytes);
-    }
-
-    /// Adds a block to a directory, and says its number and its place. The caller fills it.
-    pub fn add_directory_block(&self, handle: &Handle<'_>, directory: &mut File) -> Result<(u64, u64), VolumeError> {
-        let number = self.directory_blocks(directory);
-        if number > 0 {
-            handle.tracker().into_iter().for_each(|tracker| tracker.exclude(Reason::GrownDirectory));
-        }
-        let goal = self.maps.goal(handle.task, directory, number)?;
-        let run = self.maps.allocation.take_blocks(handle, goal, 1)?;
-        let place = run.start;
-        self.maps.put_run(handle, directory, number, run, true)?;
-        directory.inode.set_size((number + 1) * self.metadata.shape.block_bytes as u64);
-        directory.stored_size = directory.inode.size();
-        Ok((number, place))
-    }
-
-    /// Puts an entry into a block of names, if there is room.
-    pub fn put_entry(
-        &self,
-        handle: &Handle<'_>,
-        directory: &File,
-        block: &DirectoryBlock,
-        (name, inode, kind): (&[u8], u32, FileKind),
-    ) -> Result<bool, VolumeError> {
-        let mut bytes = block.bytes.to_vec();
-        let what = || format!("block {} of {}", block.number, Directories::directory_name(directory.number));
-        let is_put = entries::put(&mut bytes, self.metadata.shape.has_checksums(), inode, name, self.entry_kind(kind));
-        let is_put = is_put.map_err(|why| damaged(what(), why))?;
-        if is_put {
-            self.put_directory_block(handle, directory, block.place, bytes, BlockKind::Names);
-        }
-        Ok(is_put)
-    }
-
     /// Puts a name into a directory that has it not. Blocks for it were promised; the directory's inode is stored by the
     /// caller.
     pub fn add_name(
@@ -82,7 +25,7 @@ impl Directories<'_> {
         entry: (&[u8], u32, FileKind),
     ) -> Result<(), VolumeError> {
         if self.is_indexed(directory) {
-            return self.add_hashed(handle, directory, entry);
+            return GrowingIndex { directories: *self, handle, directory }.add(entry);
         }
         for number in 0..self.directory_blocks(directory) {
             let block = self.directory_block(handle.task, directory, number, BlockKind::Names)?;
@@ -94,8 +37,9 @@ impl Directories<'_> {
             && self.metadata.shape.has_indexes()
             && self.metadata.shape.hasher.kind.is_some()
         {
-            self.make_index(handle, directory)?;
-            return self.add_hashed(handle, directory, entry);
+            let mut index = GrowingIndex { directories: *self, handle, directory };
+            index.make()?;
+            return index.add(entry);
         }
         let (number, place) = self.add_directory_block(handle, directory)?;
         let mut bytes = vec![0; self.metadata.shape.block_bytes];

@@ -12,36 +12,36 @@ use crate::fs::ext::journal::Handle;
 use crate::fs::ext::names::Directories;
 use crate::fs::volume::{FileKind, VolumeError};
 
-impl Directories<'_> {
+/// The index of a directory, into which a name is put.
+pub struct GrowingIndex<'g> {
+    pub directories: Directories<'g>,
+    pub handle: &'g Handle<'g>,
+    pub directory: &'g mut File,
+}
+
+impl GrowingIndex<'_> {
     /// Makes the index of a directory whose only block is full: its names go into a second one.
-    pub fn make_index(&self, handle: &Handle<'_>, directory: &mut File) -> Result<(), VolumeError> {
-        let task = handle.task;
-        let first = self.directory_block(task, directory, 0, BlockKind::Names)?;
-        let parent = self.parent_of(task, directory)?;
-        let kind = self.metadata.shape.hasher.kind.expect("an index is made if the hash is known");
-        let names = self.hashed_names(directory, &first, kind)?;
-        let (number, place) = self.add_directory_block(handle, directory)?;
-        self.put_names(handle, directory, place, &first, &names);
-        let mut root = vec![0; self.metadata.shape.block_bytes];
+    pub fn make(&mut self) -> Result<(), VolumeError> {
+        let (directories, shape, task) = (self.directories, &self.directories.metadata.shape, self.handle.task);
+        let first = directories.directory_block(task, self.directory, 0, BlockKind::Names)?;
+        let parent = directories.parent_of(task, self.directory)?;
+        let kind = shape.hasher.kind.expect("an index is made if the hash is known");
+        let names = directories.hashed_names(self.directory, &first, kind)?;
+        let (number, place) = directories.add_directory_block(self.handle, self.directory)?;
+        self.put_names(place, &first, &names);
+        let mut root = vec![0; shape.block_bytes];
         let info = RootInfo { hash_number: kind.number(), levels: 0 };
-        index::clear_root(&mut root, directory.number, parent, self.entry_kind(FileKind::Directory), info);
-        index::write(&mut root, true, self.metadata.shape.has_checksums(), &[Child { hash: 0, block: number as u32 }]);
-        directory.inode.set_flags(directory.inode.flags() | flag::INDEX);
-        self.put_directory_block(handle, directory, first.place, root, BlockKind::Root);
+        index::clear_root(&mut root, self.directory.number, parent, directories.entry_kind(FileKind::Directory), info);
+        index::write(&mut root, true, shape.has_checksums(), &[Child { hash: 0, block: number as u32 }]);
+        self.directory.inode.set_flags(self.directory.inode.flags() | flag::INDEX);
+        directories.put_directory_block(self.handle, self.directory, first.place, root, BlockKind::Root);
         Ok(())
     }
 
     /// Writes these names of a block into the block at `place`, without gaps.
-    fn put_names(
-        &self,
-        handle: &Handle<'_>,
-        directory: &File,
-        place: u64,
-        from: &DirectoryBlock,
-        names: &[(Hash, Entry)],
-    ) {
-        let has_tail = self.metadata.shape.has_checksums();
-        let mut bytes = vec![0; self.metadata.shape.block_bytes];
+    fn put_names(&self, place: u64, from: &DirectoryBlock, names: &[(Hash, Entry)]) {
+        let has_tail = self.directories.metadata.shape.has_checksums();
+        let mut bytes = vec![0; self.directories.metadata.shape.block_bytes];
         entries::clear(&mut bytes, has_tail);
         let end = entries::room(bytes.len(), has_tail).end;
         let mut at = 0;
@@ -52,33 +52,30 @@ impl Directories<'_> {
             entries::write_entry(&mut bytes, at, length, entry.inode, name, from.bytes[entry.at + 7]);
             at += length;
         }
-        self.put_directory_block(handle, directory, place, bytes, BlockKind::Names);
+        self.directories.put_directory_block(self.handle, self.directory, place, bytes, BlockKind::Names);
     }
 
     /// Puts a name into a directory with an index.
-    pub fn add_hashed(
-        &self,
-        handle: &Handle<'_>,
-        directory: &mut File,
-        entry: (&[u8], u32, FileKind),
-    ) -> Result<(), VolumeError> {
-        let seed = self.metadata.shape.hasher.seed;
+    pub fn add(&mut self, entry: (&[u8], u32, FileKind)) -> Result<(), VolumeError> {
+        let (directories, task) = (self.directories, self.handle.task);
+        let seed = directories.metadata.shape.hasher.seed;
         loop {
-            let way = self.way_to(handle.task, directory, |kind| kind.hash(entry.0, seed).major)?;
-            let block = self.directory_block(handle.task, directory, way.leaf(), BlockKind::Names)?;
-            if self.put_entry(handle, directory, &block, entry)? {
+            let way = directories.way_to(task, self.directory, |kind| kind.hash(entry.0, seed).major)?;
+            let block = directories.directory_block(task, self.directory, way.leaf(), BlockKind::Names)?;
+            if directories.put_entry(self.handle, self.directory, &block, entry)? {
                 return Ok(());
             }
             // Room in the nodes first, from the root down: then the way is another.
-            if !self.make_room_in_nodes(handle, directory, &way)? {
-                self.cut_names(handle, directory, &way, &block)?;
+            if !self.make_room_in_nodes(&way)? {
+                self.cut_names(&way, &block)?;
             }
         }
     }
 
     /// Makes room for an entry in the last node of a way. False if there is room already.
-    fn make_room_in_nodes(&self, handle: &Handle<'_>, directory: &mut File, way: &Way) -> Result<bool, VolumeError> {
-        let (block, has_tail) = (self.metadata.shape.block_bytes, self.metadata.shape.has_checksums());
+    fn make_room_in_nodes(&mut self, way: &Way) -> Result<bool, VolumeError> {
+        let (block, has_tail) =
+            (self.directories.metadata.shape.block_bytes, self.directories.metadata.shape.has_checksums());
         let is_full = |level: usize| way.levels[level].children.len() == most_entries(block, level == 0, has_tail);
         let last = way.levels.len() - 1;
         if !is_full(last) {
@@ -86,60 +83,54 @@ impl Directories<'_> {
         }
         if is_full(0) {
             if last == usize::from(MOST_LEVELS) {
-                return Err(self.maps.allocation.no_space());
+                return Err(self.directories.maps.allocation.no_space());
             }
-            self.lower_root(handle, directory, way)?;
+            self.lower_root(way)?;
         } else {
-            self.cut_node(handle, directory, way)?;
+            self.cut_node(way)?;
         }
         Ok(true)
     }
 
     /// A full root without nodes below it: its entries go into one.
-    fn lower_root(&self, handle: &Handle<'_>, directory: &mut File, way: &Way) -> Result<(), VolumeError> {
+    fn lower_root(&mut self, way: &Way) -> Result<(), VolumeError> {
         let root = &way.levels[0];
-        let (number, place) = self.add_directory_block(handle, directory)?;
-        self.put_node(handle, directory, place, &root.children);
+        let (number, place) = self.directories.add_directory_block(self.handle, self.directory)?;
+        self.put_node(place, &root.children);
         let mut bytes = root.block.bytes.to_vec();
         index::set_levels(&mut bytes, 1);
-        self.put_root(handle, directory, root.block.place, bytes, &[Child { hash: 0, block: number as u32 }]);
+        self.put_root(root.block.place, bytes, &[Child { hash: 0, block: number as u32 }]);
         Ok(())
     }
 
     /// A full node below the root: its second half goes into a new one.
-    fn cut_node(&self, handle: &Handle<'_>, directory: &mut File, way: &Way) -> Result<(), VolumeError> {
+    fn cut_node(&mut self, way: &Way) -> Result<(), VolumeError> {
         let (root, node) = (&way.levels[0], &way.levels[way.levels.len() - 1]);
-        let (number, place) = self.add_directory_block(handle, directory)?;
+        let (number, place) = self.directories.add_directory_block(self.handle, self.directory)?;
         let (kept, moved) = node.children.split_at(node.children.len() / 2);
-        self.put_node(handle, directory, place, moved);
-        self.put_node(handle, directory, node.block.place, kept);
+        self.put_node(place, moved);
+        self.put_node(node.block.place, kept);
         let mut children = root.children.clone();
         children.insert(root.at + 1, Child { hash: moved[0].hash, block: number as u32 });
-        self.put_root(handle, directory, root.block.place, root.block.bytes.to_vec(), &children);
+        self.put_root(root.block.place, root.block.bytes.to_vec(), &children);
         Ok(())
     }
 
-    fn put_node(&self, handle: &Handle<'_>, directory: &File, place: u64, children: &[Child]) {
-        let mut bytes = vec![0; self.metadata.shape.block_bytes];
+    fn put_node(&self, place: u64, children: &[Child]) {
+        let mut bytes = vec![0; self.directories.metadata.shape.block_bytes];
         index::clear_node(&mut bytes);
-        index::write(&mut bytes, false, self.metadata.shape.has_checksums(), children);
-        self.put_directory_block(handle, directory, place, bytes, BlockKind::Node);
+        index::write(&mut bytes, false, self.directories.metadata.shape.has_checksums(), children);
+        self.directories.put_directory_block(self.handle, self.directory, place, bytes, BlockKind::Node);
     }
 
-    fn put_root(&self, handle: &Handle<'_>, directory: &File, place: u64, mut bytes: Vec<u8>, children: &[Child]) {
-        index::write(&mut bytes, true, self.metadata.shape.has_checksums(), children);
-        self.put_directory_block(handle, directory, place, bytes, BlockKind::Root);
+    fn put_root(&self, place: u64, mut bytes: Vec<u8>, children: &[Child]) {
+        index::write(&mut bytes, true, self.directories.metadata.shape.has_checksums(), children);
+        self.directories.put_directory_block(self.handle, self.directory, place, bytes, BlockKind::Root);
     }
 
     /// Cuts a full block of names in two, by hash, and names the new one in the node above, which has room.
-    fn cut_names(
-        &self,
-        handle: &Handle<'_>,
-        directory: &mut File,
-        way: &Way,
-        block: &DirectoryBlock,
-    ) -> Result<(), VolumeError> {
-        let names = self.hashed_names(directory, block, way.kind)?;
+    fn cut_names(&mut self, way: &Way, block: &DirectoryBlock) -> Result<(), VolumeError> {
+        let names = self.directories.hashed_names(self.directory, block, way.kind)?;
         let all: usize = names.iter().map(|(_, entry)| entry.needed()).sum();
         let mut bytes = 0;
         let at = names.iter().position(|(_, entry)| {
@@ -149,20 +140,20 @@ impl Directories<'_> {
         let at = at.unwrap_or(0).clamp(1, names.len().max(2) - 1);
         if names.len() < 2 {
             // One name cannot fill a block of 1 KiB and leave no room for another.
-            return Err(self.maps.allocation.no_space());
+            return Err(self.directories.maps.allocation.no_space());
         }
         let (kept, moved) = names.split_at(at);
         // Names with the same hash in both: the mark says that it goes on.
         let goes_on = u32::from(kept[kept.len() - 1].0.major == moved[0].0.major);
-        let (number, place) = self.add_directory_block(handle, directory)?;
-        self.put_names(handle, directory, place, block, moved);
-        self.put_names(handle, directory, block.place, block, kept);
+        let (number, place) = self.directories.add_directory_block(self.handle, self.directory)?;
+        self.put_names(place, block, moved);
+        self.put_names(block.place, block, kept);
         let last = &way.levels[way.levels.len() - 1];
         let mut children = last.children.clone();
         children.insert(last.at + 1, Child { hash: moved[0].0.major | goes_on, block: number as u32 });
         match way.levels.len() {
-            1 => self.put_root(handle, directory, last.block.place, last.block.bytes.to_vec(), &children),
-            _ => self.put_node(handle, directory, last.block.place, &children),
+            1 => self.put_root(last.block.place, last.block.bytes.to_vec(), &children),
+            _ => self.put_node(last.block.place, &children),
         }
         Ok(())
     }

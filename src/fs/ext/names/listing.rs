@@ -1,9 +1,9 @@
-//! The names of a directory in an order that lasts: a place in it stays one while names come and go.
+//! Names are found in a directory, and listed in an order that lasts: a place in it stays one while names come and go.
 //!
 //! Names that are hashed, or will be when the directory has a second block, are in the order of their hashes; those of
 //! other directories in the order of their places, which they do not leave.
 
-use super::blocks::{BlockKind, DirectoryBlock};
+use super::blocks::{BlockKind, DirectoryBlock, FoundName};
 use crate::fs::ext::files::node::File;
 use crate::fs::ext::format::hash::{Hash, HashKind};
 use crate::fs::ext::names::Directories;
@@ -22,6 +22,45 @@ fn place_of(hash: Hash) -> u64 {
 }
 
 impl Directories<'_> {
+    /// Finds a name that is no `.` or `..` in a directory.
+    pub fn find_name(&self, task: &Task<'_>, file: &File, name: &[u8]) -> Result<Option<FoundName>, VolumeError> {
+        if self.is_indexed(file) {
+            return self.find_hashed(task, file, name);
+        }
+        for number in 0..self.directory_blocks(file) {
+            let block = self.directory_block(task, file, number, BlockKind::Names)?;
+            if let Some(entry) = self.find_in(file, &block, name)? {
+                return Ok(Some(FoundName { block, entry }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The inode that a name in a directory has, `.` and `..` among them; `None` if nothing has it.
+    pub fn inode_named(&self, task: &Task<'_>, file: &File, name: &[u8]) -> Result<Option<u32>, VolumeError> {
+        match name {
+            b"." => Ok(Some(file.number)),
+            b".." => self.parent_of(task, file).map(Some),
+            name => match self.find_name(task, file, name)? {
+                Some(found) => {
+                    self.check_number(found.entry.inode, || Directories::directory_name(file.number))?;
+                    Ok(Some(found.entry.inode))
+                }
+                None => Ok(None),
+            },
+        }
+    }
+
+    /// True if a directory has no names but `.` and `..`.
+    pub fn is_empty_directory(&self, task: &Task<'_>, file: &File) -> Result<bool, VolumeError> {
+        let mut is_empty = true;
+        self.list_names(task, file, 2, &mut |_, _, _: Option<FileKind>, _| {
+            is_empty = false;
+            Ok(false)
+        })?;
+        Ok(is_empty)
+    }
+
     /// Lists the names behind place `from`, without `.` and `..`.
     pub fn list_names(&self, task: &Task<'_>, file: &File, from: u64, take: TakeName) -> Result<(), VolumeError> {
         let from = from.max(DOTS);

@@ -2,9 +2,9 @@
 //!
 //! | file | content |
 //! |---|---|
-//! | `blocks` | the blocks of a directory, and a name in them |
+//! | `blocks` | the blocks of a directory, and an entry in them |
 //! | `hashed` | the way through an index |
-//! | `listing` | the names in order |
+//! | `listing` | names found, and all of them in order |
 //! | `changing` | names put into a directory, and taken out |
 //! | `index_growth` | an index that grows |
 //! | `gates` | the files of a call, behind their gates |

@@ -3,7 +3,6 @@
 //!
 //! A change that was made already is none: the volume may have some of them.
 
-use crate::fs::ext::Ext;
 use crate::fs::ext::error::damaged;
 use crate::fs::ext::fast_tags::{CLOCK_SECONDS, MADE_AT};
 use crate::fs::ext::files::map::Maps;
@@ -17,6 +16,7 @@ use crate::fs::ext::format::orphans;
 use crate::fs::ext::journal::Handle;
 use crate::fs::ext::names::Directories;
 use crate::fs::ext::names::making::clear_extents;
+use crate::fs::ext::parts::Parts;
 use crate::fs::volume::{FileKind, LONGEST_NAME, VolumeError};
 use crate::task::Task;
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,7 +29,7 @@ const OLD_BYTES: usize = 128;
 
 /// A replay of fast commits.
 pub struct FastReplay<'r> {
-    ext: &'r Ext,
+    parts: &'r Parts,
     handle: &'r Handle<'r>,
     task: &'r Task<'r>,
     /// Files that the volume's lists of orphans name: the mount frees them.
@@ -48,19 +48,19 @@ pub struct FastReplay<'r> {
 
 impl<'r> FastReplay<'r> {
     /// A replay in this volume, whose journal keeps changes in memory.
-    pub fn new(ext: &'r Ext, task: &'r Task<'r>, handle: &'r Handle<'r>) -> Result<FastReplay<'r>, VolumeError> {
-        let listed = ext.listed_orphans(task)?;
-        ext.head.enter(task).orphans = listed.iter().rev().copied().collect();
-        let made_at = ext.head.enter(task).superblock.u32(MADE_AT);
+    pub fn new(parts: &'r Parts, task: &'r Task<'r>, handle: &'r Handle<'r>) -> Result<FastReplay<'r>, VolumeError> {
+        let listed = parts.inodes().listed_orphans(task)?;
+        parts.head.enter(task).orphans = listed.iter().rev().copied().collect();
+        let made_at = parts.head.enter(task).superblock.u32(MADE_AT);
         let mut orphans: BTreeSet<u32> = listed.into_iter().collect();
-        if ext.metadata.shape.features.has(ORPHAN_FILE)
-            && ext.metadata.shape.features.has(ORPHAN_PRESENT)
-            && ext.metadata.shape.orphan_file != 0
+        if parts.metadata.shape.features.has(ORPHAN_FILE)
+            && parts.metadata.shape.features.has(ORPHAN_PRESENT)
+            && parts.metadata.shape.orphan_file != 0
         {
-            orphans.extend(filed_orphans(ext, task)?);
+            orphans.extend(filed_orphans(parts, task)?);
         }
         Ok(FastReplay {
-            ext,
+            parts,
             handle,
             task,
             orphans,
@@ -95,7 +95,7 @@ impl<'r> FastReplay<'r> {
         }
         for number in &self.links {
             let file = self.file(*number)?;
-            let target = self.ext.write_back().reads().target_of(self.task, &file)?;
+            let target = self.parts.write_back().reads().target_of(self.task, &file)?;
             if target.len() as u64 != file.inode.size() || target.contains(&0) {
                 return Err(damaged(format!("the symbolic link with inode {number}"), "its target was not stored"));
             }
@@ -105,15 +105,15 @@ impl<'r> FastReplay<'r> {
 
     fn file(&self, number: u32) -> Result<File, VolumeError> {
         let what = || format!("inode {number}");
-        if number == 0 || number > self.ext.metadata.shape.inodes || self.ext.metadata.shape.is_reserved(number) {
+        if number == 0 || number > self.parts.metadata.shape.inodes || self.parts.metadata.shape.is_reserved(number) {
             return Err(damaged(what(), "no file can have it"));
         }
-        if !self.ext.allocation().is_inode_used(self.task, number)? {
+        if !self.parts.allocation().is_inode_used(self.task, number)? {
             return Err(damaged(what(), "it is not in use"));
         }
-        let inode = self.ext.metadata.read_inode(self.task, number)?;
-        self.ext.metadata.check_inode(number, &inode)?;
-        let is_orphan = self.ext.inodes().is_orphan(self.task, number);
+        let inode = self.parts.metadata.read_inode(self.task, number)?;
+        self.parts.metadata.check_inode(number, &inode)?;
+        let is_orphan = self.parts.inodes().is_orphan(self.task, number);
         Ok(File { is_orphan, ..File::new(number, inode) })
     }
 
@@ -132,20 +132,20 @@ impl<'r> FastReplay<'r> {
     fn add_range(&mut self, number: u32, extent: &Extent) -> Result<(), VolumeError> {
         let Some(mut file) = self.mapped(number)? else { return Ok(()) };
         let is_some = (1..=32768).contains(&extent.count) && extent.end() <= u64::from(u32::MAX);
-        if !is_some || !self.ext.metadata.can_be_a_files(extent.place, extent.count.into()) {
+        if !is_some || !self.parts.metadata.can_be_a_files(extent.place, extent.count.into()) {
             return Err(damaged(Maps::map_name(number), format!("{extent:?} can be none of a file")));
         }
         let mut at = u64::from(extent.first);
         while at < extent.end() {
-            let run = self.ext.maps().run(self.task, &file, at)?;
+            let run = self.parts.maps().run(self.task, &file, at)?;
             let blocks = at..(at + run.count).min(extent.end());
             let place = extent.place + (at - u64::from(extent.first));
             match run.place {
                 Some(here) if here == place => {
                     if extent.is_written && !run.is_written {
-                        self.ext.maps().mark_written(self.handle, &mut file, blocks.clone())?;
+                        self.parts.maps().mark_written(self.handle, &mut file, blocks.clone())?;
                     } else if !extent.is_written && run.is_written {
-                        self.ext.maps().mark_unwritten(self.handle, &mut file, blocks.clone())?;
+                        self.parts.maps().mark_unwritten(self.handle, &mut file, blocks.clone())?;
                     }
                 }
                 other => {
@@ -153,8 +153,8 @@ impl<'r> FastReplay<'r> {
                         self.cut(&mut file, blocks.clone())?;
                     }
                     let places = place..place + (blocks.end - blocks.start);
-                    self.ext.allocation().take_exactly(self.handle, places.clone())?;
-                    self.ext.maps().put_run(self.handle, &mut file, at, places, extent.is_written)?;
+                    self.parts.allocation().take_exactly(self.handle, places.clone())?;
+                    self.parts.maps().put_run(self.handle, &mut file, at, places, extent.is_written)?;
                 }
             }
             at = blocks.end;
@@ -162,17 +162,17 @@ impl<'r> FastReplay<'r> {
         if file.kind() == FileKind::Symlink {
             self.links.insert(number);
         }
-        self.ext.inodes().store_inode(self.handle, &mut file, true)
+        self.parts.inodes().store_inode(self.handle, &mut file, true)
     }
 
     fn cut_range(&mut self, number: u32, blocks: Range<u64>) -> Result<(), VolumeError> {
         let Some(mut file) = self.mapped(number)? else { return Ok(()) };
         self.cut(&mut file, blocks.start..blocks.end.min(u64::from(u32::MAX)))?;
-        self.ext.inodes().store_inode(self.handle, &mut file, true)
+        self.parts.inodes().store_inode(self.handle, &mut file, true)
     }
 
     fn cut(&self, file: &mut File, blocks: Range<u64>) -> Result<(), VolumeError> {
-        while self.ext.maps().cut_some(self.handle, file, blocks.clone())? {}
+        while self.parts.maps().cut_some(self.handle, file, blocks.clone())? {}
         Ok(())
     }
 
@@ -195,7 +195,7 @@ impl<'r> FastReplay<'r> {
     fn add_name(&mut self, change: &NameChange, is_new: bool) -> Result<(), VolumeError> {
         let mut directory = self.directory(change)?;
         let mut file = self.file(change.inode)?;
-        if let Some(found) = self.ext.directories().find_name(self.task, &directory, &change.name)? {
+        if let Some(found) = self.parts.directories().find_name(self.task, &directory, &change.name)? {
             if found.entry.inode == change.inode {
                 return Ok(());
             }
@@ -207,19 +207,19 @@ impl<'r> FastReplay<'r> {
             );
             return Err(damaged(Directories::directory_name(change.directory), why));
         }
-        let (kind, now) = (file.kind(), self.ext.wall(self.task.now()));
+        let (kind, now) = (file.kind(), self.parts.wall(self.task.now()));
         match (kind, is_new) {
             (FileKind::Directory, true) if self.new_directories.remove(&change.inode) => {
                 file.inode.set_size(0);
-                self.ext.directories().fill_directory(self.handle, &mut file, change.directory)?;
+                self.parts.directories().fill_directory(self.handle, &mut file, change.directory)?;
                 file.inode.set_links(2);
-                self.ext.names().add_links(&mut directory, 1);
+                self.parts.names().add_links(&mut directory, 1);
             }
             (FileKind::Directory, true) => {
                 return Err(damaged(format!("inode {}", change.inode), "it is a directory that has a name"));
             }
             (FileKind::Directory, false) => {
-                if self.ext.directories().parent_of(self.task, &file)? != change.directory {
+                if self.parts.directories().parent_of(self.task, &file)? != change.directory {
                     return Err(damaged(format!("inode {}", change.inode), "it is a directory of another one"));
                 }
                 *self.second_names.entry(change.inode).or_default() += 1;
@@ -231,40 +231,42 @@ impl<'r> FastReplay<'r> {
                 file.inode.set_links(links.ok_or_else(full)?);
             }
         }
-        self.ext.inodes().store_inode(self.handle, &mut file, true)?;
-        self.ext.directories().add_name(self.handle, &mut directory, (&change.name, change.inode, kind))?;
+        self.parts.inodes().store_inode(self.handle, &mut file, true)?;
+        self.parts.directories().add_name(self.handle, &mut directory, (&change.name, change.inode, kind))?;
         directory.was_written(now);
-        self.ext.inodes().store_inode(self.handle, &mut directory, true)
+        self.parts.inodes().store_inode(self.handle, &mut directory, true)
     }
 
     fn remove_name(&mut self, change: &NameChange) -> Result<(), VolumeError> {
         let mut directory = self.directory(change)?;
-        let Some(found) = self.ext.directories().find_name(self.task, &directory, &change.name)? else { return Ok(()) };
+        let Some(found) = self.parts.directories().find_name(self.task, &directory, &change.name)? else {
+            return Ok(());
+        };
         if found.entry.inode != change.inode {
             let why = format!("inode {} has the name that inode {} loses", found.entry.inode, change.inode);
             return Err(damaged(Directories::directory_name(change.directory), why));
         }
         let mut file = self.file(change.inode)?;
-        self.ext.directories().remove_name(self.handle, &directory, &found)?;
-        directory.was_written(self.ext.wall(self.task.now()));
+        self.parts.directories().remove_name(self.handle, &directory, &found)?;
+        directory.was_written(self.parts.wall(self.task.now()));
         let is_directory = file.kind() == FileKind::Directory;
         let links = match (is_directory, self.second_names.get_mut(&change.inode)) {
             (true, Some(names)) if *names > 0 => {
                 *names -= 1;
                 file.inode.links()
             }
-            (true, _) if !self.ext.directories().is_empty_directory(self.task, &file)? => {
+            (true, _) if !self.parts.directories().is_empty_directory(self.task, &file)? => {
                 return Err(damaged(Directories::directory_name(change.inode), "it loses its name, and is not empty"));
             }
             (true, _) => {
-                self.ext.names().add_links(&mut directory, -1);
+                self.parts.names().add_links(&mut directory, -1);
                 0
             }
             (false, _) => file.inode.links().saturating_sub(1),
         };
-        self.ext.inodes().store_inode(self.handle, &mut directory, true)?;
+        self.parts.inodes().store_inode(self.handle, &mut directory, true)?;
         file.inode.set_links(links);
-        self.ext.inodes().store_inode(self.handle, &mut file, true)?;
+        self.parts.inodes().store_inode(self.handle, &mut file, true)?;
         if links == 0 { self.free(file) } else { Ok(()) }
     }
 
@@ -275,11 +277,11 @@ impl<'r> FastReplay<'r> {
         }
         self.gone.insert(file.number);
         self.links.remove(&file.number);
-        self.ext.writes().free_file(self.task, &mut file)
+        self.parts.writes().free_file(self.task, &mut file)
     }
 
     fn put_inode(&mut self, number: u32, bytes: &[u8]) -> Result<(), VolumeError> {
-        let (what, shape) = (|| format!("inode {number}"), &self.ext.metadata.shape);
+        let (what, shape) = (|| format!("inode {number}"), &self.parts.metadata.shape);
         if number == 0 || number > shape.inodes || shape.is_reserved(number) {
             return Err(damaged(what(), "no file can have it"));
         }
@@ -296,7 +298,7 @@ impl<'r> FastReplay<'r> {
             let why = format!("it was changed {} s before the volume was made", self.made_at - changed);
             return Err(damaged(what(), why));
         }
-        let is_used = self.ext.allocation().is_inode_used(self.task, number)?;
+        let is_used = self.parts.allocation().is_inode_used(self.task, number)?;
         match (is_used, image.links()) {
             (false, 0) => Ok(()),
             (false, _) => self.make_inode(number, image),
@@ -313,7 +315,7 @@ impl<'r> FastReplay<'r> {
         }
         let mut inode = image;
         inode.set_deleted(0);
-        inode.set_blocks(0, self.ext.metadata.shape.block_bytes);
+        inode.set_blocks(0, self.parts.metadata.shape.block_bytes);
         if inode.has_map() {
             inode.map_mut().fill(0);
             if inode.has(flag::EXTENTS) {
@@ -323,18 +325,18 @@ impl<'r> FastReplay<'r> {
         if kind == FileKind::Directory {
             inode.set_flags(inode.flags() & !flag::INDEX);
             // The block comes with its name.
-            inode.set_size(self.ext.metadata.shape.block_bytes as u64);
+            inode.set_size(self.parts.metadata.shape.block_bytes as u64);
             self.new_directories.insert(number);
         }
-        self.ext.metadata.check_inode(number, &inode)?;
-        self.ext.allocation().take_inode_number(self.handle, number, kind == FileKind::Directory)?;
+        self.parts.metadata.check_inode(number, &inode)?;
+        self.parts.allocation().take_inode_number(self.handle, number, kind == FileKind::Directory)?;
         self.gone.remove(&number);
-        self.ext.inodes().store_inode(self.handle, &mut File::new(number, inode), true)
+        self.parts.inodes().store_inode(self.handle, &mut File::new(number, inode), true)
     }
 
     fn change_inode(&mut self, number: u32, image: &Inode, length: usize) -> Result<(), VolumeError> {
         let what = || format!("inode {number}");
-        let stored = self.ext.metadata.read_inode(self.task, number)?;
+        let stored = self.parts.metadata.read_inode(self.task, number)?;
         let kept = [flag::EXTENTS, flag::INLINE, flag::ENCRYPTED];
         let is_same = stored.kind() == image.kind()
             && stored.generation() == image.generation()
@@ -343,7 +345,7 @@ impl<'r> FastReplay<'r> {
         if !is_same {
             return Err(damaged(what(), "it is another file's"));
         }
-        let block_bytes = self.ext.metadata.shape.block_bytes;
+        let block_bytes = self.parts.metadata.shape.block_bytes;
         let blocks = stored.sectors(block_bytes) * 512 / block_bytes as u64;
         let mut inode = stored.clone();
         for range in [0..BEFORE_MAP, BEHIND_MAP..length] {
@@ -358,25 +360,25 @@ impl<'r> FastReplay<'r> {
         } else if !inode.has_map() {
             inode.map_mut().copy_from_slice(image.map());
         }
-        self.ext.metadata.check_inode(number, &inode)?;
+        self.parts.metadata.check_inode(number, &inode)?;
         let links = inode.links();
-        let is_orphan = self.ext.inodes().is_orphan(self.task, number);
+        let is_orphan = self.parts.inodes().is_orphan(self.task, number);
         let mut file = File { is_orphan, ..File::new(number, inode) };
-        self.ext.inodes().store_inode(self.handle, &mut file, true)?;
+        self.parts.inodes().store_inode(self.handle, &mut file, true)?;
         if links == 0 { self.free(file) } else { Ok(()) }
     }
 }
 
 /// The files that the file of orphans names.
-fn filed_orphans(ext: &Ext, task: &Task<'_>) -> Result<Vec<u32>, VolumeError> {
-    let own = ext.metadata.shape.orphan_file;
-    let file = File::new(own, ext.metadata.read_inode(task, own)?);
-    let seed = ext.maps().seed_of(&file);
+fn filed_orphans(parts: &Parts, task: &Task<'_>) -> Result<Vec<u32>, VolumeError> {
+    let own = parts.metadata.shape.orphan_file;
+    let file = File::new(own, parts.metadata.read_inode(task, own)?);
+    let seed = parts.maps().seed_of(&file);
     let mut all = Vec::new();
-    for number in 0..file.inode.size() / ext.metadata.shape.block_bytes as u64 {
+    for number in 0..file.inode.size() / parts.metadata.shape.block_bytes as u64 {
         let what = || format!("block {number} of the file of orphans");
-        let place = ext.maps().run(task, &file, number)?.stored().ok_or_else(|| damaged(what(), "it is a hole"))?;
-        let block = ext.metadata.block(task, place, &what, &|_| Ok(()))?;
+        let place = parts.maps().run(task, &file, number)?.stored().ok_or_else(|| damaged(what(), "it is a hole"))?;
+        let block = parts.metadata.block(task, place, &what, &|_| Ok(()))?;
         all.extend(orphans::read(&block, place, seed).map_err(|why| damaged(what(), why))?);
     }
     Ok(all)

@@ -3,7 +3,6 @@
 //! whole fast commit of the same transaction behind it tells: each is stored only when the one before it is durable.
 
 use super::log_scan::Reader;
-use crate::fs::ext::Ext;
 use crate::fs::ext::error::damaged;
 use crate::fs::ext::format::fast_commit::{self, FastCommit};
 use crate::fs::ext::format::log::LogSuperblock;
@@ -32,24 +31,22 @@ impl FastCommits {
     }
 }
 
-impl Ext {
-    /// Clears the head of fast commits in a log whose blocks are home: e2fsck 1.47 does not replay a log behind which there
-    /// are some of an older transaction.
-    pub fn clear_fast(&self, task: &Task<'_>, place: &LogPlace, log: &LogSuperblock) -> Result<(), VolumeError> {
-        let Some((at, _)) = log.fast_area().next().and_then(|first| place.find(first)) else { return Ok(()) };
-        if place.media.holds_stamps() {
-            // Nothing is read back, and nobody replays it.
-            return Ok(());
-        }
-        let mut block = vec![0; self.metadata.shape.block_bytes];
-        place.media.read(task, at, &mut block)?;
-        if fast_commit::begins(&block) {
-            block.fill(0);
-            place.media.write_metadata(task, at, &block, LABEL)?;
-            place.media.flush(task)?;
-        }
-        Ok(())
+/// Clears the head of fast commits in a log whose blocks are home: e2fsck 1.47 does not replay a log behind which there
+/// are some of an older transaction.
+pub fn clear_fast(task: &Task<'_>, place: &LogPlace, log: &LogSuperblock) -> Result<(), VolumeError> {
+    let Some((at, _)) = log.fast_area().next().and_then(|first| place.find(first)) else { return Ok(()) };
+    if place.media.holds_stamps() {
+        // Nothing is read back, and nobody replays it.
+        return Ok(());
     }
+    let mut block = vec![0; place.media.block_bytes()];
+    place.media.read(task, at, &mut block)?;
+    if fast_commit::begins(&block) {
+        block.fill(0);
+        place.media.write_metadata(task, at, &block, LABEL)?;
+        place.media.flush(task)?;
+    }
+    Ok(())
 }
 
 /// Blocks that a fast commit takes at the most, where one is looked for behind a damaged block: any that this program writes

@@ -7,7 +7,6 @@
 //!
 //! With checksums, a record of which one bit is flipped is read as it was: the checksum says which bit.
 
-use crate::fs::ext::Ext;
 use crate::fs::ext::error::damaged;
 use crate::fs::ext::format::log::{Dialect, LogSuperblock, Tag, feature, head, kind};
 use crate::fs::ext::found_log::FoundLog;
@@ -88,7 +87,6 @@ impl Scanned {
 /// Reads a log from its beginning on.
 #[derive(Clone)]
 pub struct Reader<'r> {
-    ext: &'r Ext,
     task: &'r Task<'r>,
     log: &'r FoundLog,
     at: u32,
@@ -97,16 +95,16 @@ pub struct Reader<'r> {
 }
 
 impl<'r> Reader<'r> {
-    pub fn new(ext: &'r Ext, task: &'r Task<'r>, log: &'r FoundLog) -> Reader<'r> {
+    pub fn new(task: &'r Task<'r>, log: &'r FoundLog) -> Reader<'r> {
         let records = log.superblock.blocks() - log.superblock.first();
-        Reader { ext, task, log, at: log.superblock.start(), left: records.into() }
+        Reader { task, log, at: log.superblock.start(), left: records.into() }
     }
 
     /// A block of the log.
     pub fn read(&self, number: u32) -> Result<Vec<u8>, VolumeError> {
         let place = &self.log.place;
         let (at, _) = place.find(number).ok_or_else(|| damaged(NAME, format!("it has no block {number}")))?;
-        let mut bytes = vec![0; self.ext.metadata.shape.block_bytes];
+        let mut bytes = vec![0; self.log.place.media.block_bytes()];
         place.media.read(self.task, at, &mut bytes)?;
         Ok(bytes)
     }

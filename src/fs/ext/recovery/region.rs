@@ -14,13 +14,18 @@
 //! superblock is, so that one of the two is whole at any cut, and leads to the region as long as something is there alone.
 
 use super::memory::refused;
+use super::opening::Opening;
 use super::replay::Replayed;
 use crate::device::nvm::Nvm;
-use crate::fs::ext::Ext;
+use crate::fs::ext::ExtSettings;
 use crate::fs::ext::error::{GIVE_UP, OpenExtError, damaged};
+use crate::fs::ext::format::bytes::uuid;
 use crate::fs::ext::format::mount_number::{MountNumber, mismatch};
-use crate::fs::ext::inspect::uuid;
+use crate::fs::ext::format::shape::Shape;
 use crate::fs::ext::journal::{FoundRegion, NvmJournal, NvmOptions, RegionShape, RegionSuperblock, TransactionId};
+use crate::fs::ext::journal_below::JournalBelow;
+use crate::fs::ext::marking::mark_superblock;
+use crate::fs::ext::metadata::Metadata;
 use crate::fs::station::Access;
 use crate::task::Task;
 use std::sync::Arc;
@@ -76,27 +81,33 @@ fn refuse_unreplayed(
     Err(refused(format!("region {region} has transactions of {whose}; renew=on drops them")))
 }
 
-impl Ext {
+impl JournalBelow {
     /// Refuses memory that cannot become the journal of this volume, before anything is written.
-    pub fn check_region(&self) -> Result<(), OpenExtError> {
+    pub fn check_region(&self, metadata: &Metadata, settings: &ExtSettings) -> Result<(), OpenExtError> {
         let Some(nvm) = self.nvm() else { return Ok(()) };
-        if self.names_a_journal() {
-            let found = self.named_region(&**nvm)?;
-            let widths = (self.metadata.shape.block_bytes, self.metadata.media.width());
-            self.settings.nvm.shape(nvm.bytes(), widths.0, widths.1, Some(found.superblock.shape)).map_err(refused)?;
+        if self.is_named(&metadata.shape) {
+            let found = self.named_region(metadata, &**nvm)?;
+            let widths = (metadata.shape.block_bytes, metadata.media.width());
+            settings.nvm.shape(nvm.bytes(), widths.0, widths.1, Some(found.superblock.shape)).map_err(refused)?;
             return Ok(());
         }
-        self.usable_region(&**nvm).map(drop)
+        self.usable_region(metadata, settings, &**nvm).map(drop)
     }
 
-    fn usable_region(&self, nvm: &dyn Nvm) -> Result<(Option<FoundRegion>, RegionShape), OpenExtError> {
-        let volume = (self.uuid, self.mount_number);
-        usable_region(nvm, &self.settings.nvm, volume, (self.metadata.shape.block_bytes, self.metadata.media.width()))
+    /// The region in this memory that the volume would use, and the shape that it would get.
+    fn usable_region(
+        &self,
+        metadata: &Metadata,
+        settings: &ExtSettings,
+        nvm: &dyn Nvm,
+    ) -> Result<(Option<FoundRegion>, RegionShape), OpenExtError> {
+        let volume = (self.volume, self.mount_number);
+        usable_region(nvm, &settings.nvm, volume, (metadata.shape.block_bytes, metadata.media.width()))
     }
 
     /// The region in the memory below, which must be the one that the volume names.
-    pub fn named_region(&self, nvm: &dyn Nvm) -> Result<FoundRegion, OpenExtError> {
-        let wanted = uuid(self.journal_uuid);
+    pub fn named_region(&self, metadata: &Metadata, nvm: &dyn Nvm) -> Result<FoundRegion, OpenExtError> {
+        let wanted = uuid(self.journal);
         let found = FoundRegion::find(nvm).map_err(|why| refused(format!("the region: {why}")))?;
         let Some(found) = found else {
             let why = "the memory has no superblock of a region: it is empty, of something else, or damaged";
@@ -106,8 +117,8 @@ impl Ext {
         if uuid(region) != wanted {
             return Err(refused(format!("it is region {}, and the volume's journal is {wanted}", uuid(region))));
         }
-        if volume != self.uuid {
-            let (of, own) = (uuid(volume), uuid(self.uuid));
+        if volume != self.volume {
+            let (of, own) = (uuid(volume), uuid(self.volume));
             return Err(refused(format!("region {wanted} is in use by volume {of}, and this one is {own}")));
         }
         if !found.superblock.is_in_use {
@@ -120,50 +131,52 @@ impl Ext {
         if let Some(why) = mismatch(self.mount_number, found.superblock.mount, &format!("region {wanted}")) {
             return Err(refused(format!("{why}, or {GIVE_UP}")));
         }
-        let (made_for, block_bytes) = (found.superblock.shape.block_bytes as usize, self.metadata.shape.block_bytes);
-        if (made_for, found.superblock.shape.width as usize) != (block_bytes, self.metadata.media.width()) {
+        let (made_for, block_bytes) = (found.superblock.shape.block_bytes as usize, metadata.shape.block_bytes);
+        if (made_for, found.superblock.shape.width as usize) != (block_bytes, metadata.media.width()) {
             let what = format!("was made for blocks of {made_for} bytes, and those of the volume have {block_bytes}");
             return Err(refused(format!("region {wanted} {what}: its superblock is damaged")));
         }
         Ok(found)
     }
+}
 
-    /// Committed blocks of a region that are not home. Blocks that the volume does not have are damage.
-    pub fn replayed_region(&self, nvm: &dyn Nvm, region: &FoundRegion) -> Replayed {
-        let mut found = region.replayable(nvm);
-        let superblock_block = self.metadata.shape.superblock_block(0);
-        found.blocks.retain(|block, _| {
-            let is_there = self.metadata.shape.holds(*block, 1) || *block == superblock_block;
-            if !is_there {
-                let why = format!("an image of block {block}: the volume has no such block");
-                found.damaged.push(damaged("the journal in non-volatile memory", why));
-            }
-            is_there
-        });
-        let last = found.last.unwrap_or(TransactionId(region.superblock.next.wrapping_sub(1)));
-        Replayed { blocks: found.blocks, next: last.next(), damaged: found.damaged }
-    }
+/// Committed blocks of a region that are not home. Blocks that the volume does not have are damage.
+pub fn replayed_region(shape: &Shape, nvm: &dyn Nvm, region: &FoundRegion) -> Replayed {
+    let mut found = region.replayable(nvm);
+    let superblock_block = shape.superblock_block(0);
+    found.blocks.retain(|block, _| {
+        let is_there = shape.holds(*block, 1) || *block == superblock_block;
+        if !is_there {
+            let why = format!("an image of block {block}: the volume has no such block");
+            found.damaged.push(damaged("the journal in non-volatile memory", why));
+        }
+        is_there
+    });
+    let last = found.last.unwrap_or(TransactionId(region.superblock.next.wrapping_sub(1)));
+    Replayed { blocks: found.blocks, next: last.next(), damaged: found.damaged }
+}
 
+impl Opening {
     /// If the volume's journal is in a region: takes in its blocks that are not home. From then on the volume is one with
     /// a log in its own inode, which is empty.
     pub fn replay_region(&mut self, task: &Task<'_>, access: Access) -> Result<(), OpenExtError> {
-        let Some(nvm) = self.nvm().map(Arc::clone) else { return Ok(()) };
-        if !self.names_a_journal() {
+        let Some(nvm) = self.below.nvm().map(Arc::clone) else { return Ok(()) };
+        if !self.below.is_named(&self.parts.metadata.shape) {
             return Ok(());
         }
-        let region = self.named_region(&*nvm)?;
-        let mut replayed = self.replayed_region(&*nvm, &region);
+        let region = self.below.named_region(&self.parts.metadata, &*nvm)?;
+        let mut replayed = replayed_region(&self.parts.metadata.shape, &*nvm, &region);
         if let Some(error) = replayed.damaged.pop() {
             return Err(error.into());
         }
-        self.notice_errors(&replayed, access);
+        self.notice_errors(&replayed.blocks, access);
         self.keep_replayed(task, replayed)?;
         self.names_own_log();
-        if self.changes.read_only.is_none() {
-            self.has_logged_data = false.into();
+        if self.parts.changes.read_only.is_none() {
+            self.parts.has_logged_data = false.into();
             // A crash on the way leaves a volume that names a region without transactions, or does not name it.
             let region = region.let_go(&*nvm);
-            self.mark_superblock(task, true)?;
+            mark_superblock(task, &self.parts, &self.below, true)?;
             region.emptied().write(&*nvm);
         }
         Ok(())
@@ -171,9 +184,9 @@ impl Ext {
 
     /// Begins the journal in the memory below, with transaction `next`.
     pub fn begin_region(&mut self, next: TransactionId) -> Result<Option<NvmJournal>, OpenExtError> {
-        let Some(nvm) = self.nvm().map(Arc::clone) else { return Ok(None) };
-        let (options, checkpointing) = (self.settings.nvm, self.settings.checkpointing);
-        let (found, shape) = self.usable_region(&*nvm)?;
+        let Some(nvm) = self.below.nvm().map(Arc::clone) else { return Ok(None) };
+        let (options, checkpointing) = (self.parts.settings.nvm, self.parts.settings.checkpointing);
+        let (found, shape) = self.below.usable_region(&self.parts.metadata, &self.parts.settings, &*nvm)?;
         if found.is_none() {
             // Records of an older life could be taken for those of the new one.
             RegionSuperblock::clear(&*nvm);
@@ -181,13 +194,13 @@ impl Ext {
         let superblock = RegionSuperblock::in_use(
             found.as_ref().map(|found| &found.superblock),
             shape,
-            (self.new_memory_name(), self.uuid),
+            (self.new_memory_name(), self.below.volume),
             next,
-            self.mount_number,
+            self.below.mount_number,
         );
         superblock.write(&*nvm);
-        self.head.get_mut().memory_name = Some(superblock.region);
-        let below = (Arc::clone(&self.metadata.media), Arc::clone(&self.metadata.blocks));
-        Ok(Some(NvmJournal::new(nvm, superblock, (&options, checkpointing), below, self.origin)))
+        self.parts.head.get_mut().memory_name = Some(superblock.region);
+        let below = (Arc::clone(&self.parts.metadata.media), Arc::clone(&self.parts.metadata.blocks));
+        Ok(Some(NvmJournal::new(nvm, superblock, (&options, checkpointing), below, self.parts.origin)))
     }
 }

@@ -12,10 +12,10 @@
 use super::fast_scan::{FastCommits, fast_commits};
 use super::log_scan::{Copy, Fault, Loss, Reader, Scanned, scan};
 use super::prefix_scan::scan_prefix;
-use crate::fs::ext::Ext;
 use crate::fs::ext::blocks::Bytes;
 use crate::fs::ext::error::damaged;
 use crate::fs::ext::format::log::{Dialect, feature};
+use crate::fs::ext::format::shape::Shape;
 use crate::fs::ext::found_log::FoundLog;
 use crate::fs::ext::journal::TransactionId;
 use crate::fs::volume::{Damage, VolumeError};
@@ -46,96 +46,91 @@ pub struct ReplayedLog {
     pub fast: FastCommits,
 }
 
-impl Ext {
-    /// Reads the blocks of the log that are not home.
-    pub fn replayed(&self, task: &Task<'_>, log: &FoundLog) -> Result<ReplayedLog, VolumeError> {
-        let next = TransactionId(log.superblock.sequence());
-        let mut replayed = ReplayedLog {
-            blocks: BTreeMap::new(),
-            doubtful: BTreeMap::new(),
-            next,
-            damage: log.flipped.iter().map(|why| mended_superblock(why)).collect(),
-            has_lost: false,
-            fast: FastCommits::none(next),
-        };
-        if log.superblock.start() == 0 {
-            return Ok(replayed);
-        }
-        let reader = Reader::new(self, task, log);
-        let is_optimistic = log.superblock.has(feature::OPTIMISTIC);
-        let scanned = if is_optimistic { scan_prefix(&reader)? } else { scan(&reader)? };
-        // A transaction that was not committed has this number, and is still there: it is not used again.
-        replayed.next = scanned.newest.next();
-        replayed.has_lost = scanned.faults.iter().any(|fault| fault.loss == Loss::Records);
-        replayed.damage.extend(scanned.faults.iter().map(|fault| told(fault, &scanned)));
-        let end = scanned.end;
-        self.take_copies(&reader, &Dialect::of(&log.superblock), scanned, &mut replayed)?;
-        replayed.fast = fast_commits(&reader, log.superblock.fast_area(), end)?;
-        if replayed.has_lost && !replayed.fast.commits.is_empty() {
-            replayed.damage.push(left_out(&replayed.fast));
-            replayed.fast.commits.clear();
-        }
-        Ok(replayed)
+/// Reads the blocks of the log that are not home.
+pub fn replayed(task: &Task<'_>, shape: &Shape, log: &FoundLog) -> Result<ReplayedLog, VolumeError> {
+    let next = TransactionId(log.superblock.sequence());
+    let mut replayed = ReplayedLog {
+        blocks: BTreeMap::new(),
+        doubtful: BTreeMap::new(),
+        next,
+        damage: log.flipped.iter().map(|why| mended_superblock(why)).collect(),
+        has_lost: false,
+        fast: FastCommits::none(next),
+    };
+    if log.superblock.start() == 0 {
+        return Ok(replayed);
     }
+    let reader = Reader::new(task, log);
+    let is_optimistic = log.superblock.has(feature::OPTIMISTIC);
+    let scanned = if is_optimistic { scan_prefix(&reader)? } else { scan(&reader)? };
+    // A transaction that was not committed has this number, and is still there: it is not used again.
+    replayed.next = scanned.newest.next();
+    replayed.has_lost = scanned.faults.iter().any(|fault| fault.loss == Loss::Records);
+    replayed.damage.extend(scanned.faults.iter().map(|fault| told(fault, &scanned)));
+    let end = scanned.end;
+    take_copies(&reader, shape, &Dialect::of(&log.superblock), scanned, &mut replayed)?;
+    replayed.fast = fast_commits(&reader, log.superblock.fast_area(), end)?;
+    if replayed.has_lost && !replayed.fast.commits.is_empty() {
+        replayed.damage.push(left_out(&replayed.fast));
+        replayed.fast.commits.clear();
+    }
+    Ok(replayed)
+}
 
-    fn take_copies(
-        &self,
-        reader: &Reader<'_>,
-        dialect: &Dialect,
-        scanned: Scanned,
-        replayed: &mut ReplayedLog,
-    ) -> Result<(), VolumeError> {
-        let mut revoked: BTreeMap<u64, TransactionId> = BTreeMap::new();
-        for (block, id) in scanned.revoked {
-            revoked.insert(block, id);
-        }
-        let mut newest: BTreeMap<u64, TransactionId> = BTreeMap::new();
-        let mut lost: BTreeMap<u64, Damage> = BTreeMap::new();
-        for Copy { at, tag, id } in scanned.copies {
-            let block = tag.block;
-            if revoked.get(&block).is_some_and(|revoked| !id.is_after(*revoked)) {
-                continue;
-            }
-            let what =
-                |why: &str| damaged(format!("block {at} of the journal, a copy of block {block}"), why).to_string();
-            let leaves_out = |why: &str| {
-                let repair = "the copy is left out, and the block stays as it was".to_string();
-                Damage { what: what(why), repair }
-            };
-            if !self.metadata.shape.holds(block, 1) && block != self.metadata.shape.superblock_block(0) {
-                lost.insert(block, leaves_out("the volume has no such block"));
-                continue;
-            }
-            let mut copy = reader.read(at)?;
-            if !dialect.is_copy(&tag, &copy, id.0) {
-                let Some(mended) = dialect.mended_copy(&tag, &copy, id.0) else {
-                    lost.insert(block, leaves_out("its checksum is wrong"));
-                    continue;
-                };
-                let repair = "it is flipped back, as the checksum says: nothing is lost".to_string();
-                replayed.damage.push(Damage { what: what("a bit of it is flipped"), repair });
-                copy = mended;
-            }
-            if let Some(Damage { what, .. }) = lost.remove(&block) {
-                replayed
-                    .damage
-                    .push(Damage { what, repair: "a later copy takes its place: nothing is lost".to_string() });
-            }
-            Dialect::unescape(&tag, &mut copy);
-            newest.insert(block, id);
-            replayed.blocks.insert(block, copy.into());
-        }
-        replayed.has_lost |= !lost.is_empty();
-        replayed.damage.extend(lost.into_values());
-        if let Some(unsure) = scanned.unsure {
-            let in_doubt: Vec<u64> =
-                newest.into_iter().filter(|(_, id)| !id.is_after(unsure)).map(|(block, _)| block).collect();
-            for block in in_doubt {
-                replayed.doubtful.extend(replayed.blocks.remove_entry(&block));
-            }
-        }
-        Ok(())
+fn take_copies(
+    reader: &Reader<'_>,
+    shape: &Shape,
+    dialect: &Dialect,
+    scanned: Scanned,
+    replayed: &mut ReplayedLog,
+) -> Result<(), VolumeError> {
+    let mut revoked: BTreeMap<u64, TransactionId> = BTreeMap::new();
+    for (block, id) in scanned.revoked {
+        revoked.insert(block, id);
     }
+    let mut newest: BTreeMap<u64, TransactionId> = BTreeMap::new();
+    let mut lost: BTreeMap<u64, Damage> = BTreeMap::new();
+    for Copy { at, tag, id } in scanned.copies {
+        let block = tag.block;
+        if revoked.get(&block).is_some_and(|revoked| !id.is_after(*revoked)) {
+            continue;
+        }
+        let what = |why: &str| damaged(format!("block {at} of the journal, a copy of block {block}"), why).to_string();
+        let leaves_out = |why: &str| {
+            let repair = "the copy is left out, and the block stays as it was".to_string();
+            Damage { what: what(why), repair }
+        };
+        if !shape.holds(block, 1) && block != shape.superblock_block(0) {
+            lost.insert(block, leaves_out("the volume has no such block"));
+            continue;
+        }
+        let mut copy = reader.read(at)?;
+        if !dialect.is_copy(&tag, &copy, id.0) {
+            let Some(mended) = dialect.mended_copy(&tag, &copy, id.0) else {
+                lost.insert(block, leaves_out("its checksum is wrong"));
+                continue;
+            };
+            let repair = "it is flipped back, as the checksum says: nothing is lost".to_string();
+            replayed.damage.push(Damage { what: what("a bit of it is flipped"), repair });
+            copy = mended;
+        }
+        if let Some(Damage { what, .. }) = lost.remove(&block) {
+            replayed.damage.push(Damage { what, repair: "a later copy takes its place: nothing is lost".to_string() });
+        }
+        Dialect::unescape(&tag, &mut copy);
+        newest.insert(block, id);
+        replayed.blocks.insert(block, copy.into());
+    }
+    replayed.has_lost |= !lost.is_empty();
+    replayed.damage.extend(lost.into_values());
+    if let Some(unsure) = scanned.unsure {
+        let in_doubt: Vec<u64> =
+            newest.into_iter().filter(|(_, id)| !id.is_after(unsure)).map(|(block, _)| block).collect();
+        for block in in_doubt {
+            replayed.doubtful.extend(replayed.blocks.remove_entry(&block));
+        }
+    }
+    Ok(())
 }
 
 /// Fast commits that follow a log of which changes are lost.

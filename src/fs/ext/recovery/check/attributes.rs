@@ -13,7 +13,7 @@ impl Check<'_> {
     pub(super) fn check_attributes(&mut self, number: u32, inode: &mut Inode) -> Result<u64, VolumeError> {
         if let Some(room) = inode.attribute_room() {
             if let Some(value) = value_inode(&inode.bytes()[room.clone()])
-                && (1..=self.ext.metadata.shape.inodes).contains(&value)
+                && (1..=self.parts.metadata.shape.inodes).contains(&value)
                 && self.inode(value)?.has(flag::ATTRIBUTE_VALUE)
             {
                 let why = format!("an attribute of inode {number} has its value in inode {value}");
@@ -27,7 +27,7 @@ impl Check<'_> {
         if place == 0 {
             return Ok(0);
         }
-        if !self.ext.metadata.shape.features.has(EXT_ATTR) {
+        if !self.parts.metadata.shape.features.has(EXT_ATTR) {
             let what = format!("inode {number} has block {place} of attributes, and the volume has no such feature");
             self.found(what, "the inode loses these attributes");
             inode.set_attribute_block(0);
@@ -55,7 +55,7 @@ impl Check<'_> {
 
     /// Says why a block cannot hold attributes. One of which only the checksum is wrong gets another.
     fn attribute_fault(&mut self, place: u64) -> Result<Option<String>, VolumeError> {
-        if !self.ext.metadata.shape.holds(place, 1) {
+        if !self.parts.metadata.shape.holds(place, 1) {
             return Ok(Some("the volume has no such block".to_string()));
         }
         let block = self.read(place)?;
@@ -65,7 +65,7 @@ impl Check<'_> {
         if !has_sound_block_entries(&block) {
             return Ok(Some("an attribute has no prefix, or another hash than its name and value".to_string()));
         }
-        if let Some(seed) = self.ext.metadata.shape.checksums.seed()
+        if let Some(seed) = self.parts.metadata.shape.checksums.seed()
             && !is_sound(&block, place, seed)
         {
             self.found(format!("block {place} of attributes: its checksum is wrong"), "it gets a new one");
@@ -76,7 +76,7 @@ impl Check<'_> {
 
     /// Puts a block of attributes into its place, with its checksum.
     pub(super) fn put_attributes(&mut self, place: u64, mut block: Vec<u8>) {
-        if let Some(seed) = self.ext.metadata.shape.checksums.seed() {
+        if let Some(seed) = self.parts.metadata.shape.checksums.seed() {
             sum(&mut block, place, seed);
         }
         self.write(place, block);

@@ -72,16 +72,16 @@ impl Check<'_> {
     }
 
     pub(super) fn seed(&self, number: u32, inode: &Inode) -> Option<u32> {
-        self.ext.metadata.shape.checksums.inode_seed(number, inode.generation())
+        self.parts.metadata.shape.checksums.inode_seed(number, inode.generation())
     }
 
     /// The entries of a block as far as they are a chain, and why they do not go on.
     fn entries(&self, block: &[u8]) -> (Vec<Entry>, Option<String>) {
         let mut found = Vec::new();
-        for entry in Entries::of(block, self.ext.metadata.shape.has_checksums(), true) {
+        for entry in Entries::of(block, self.parts.metadata.shape.has_checksums(), true) {
             match entry {
                 Ok(entry) => found.push(entry),
-                Err(why) if !self.ext.metadata.shape.has_checksums() => {
+                Err(why) if !self.parts.metadata.shape.has_checksums() => {
                     return (self.with_those_behind(block, found), Some(why));
                 }
                 Err(why) => {
@@ -105,8 +105,9 @@ impl Check<'_> {
             let is_name = !name.is_empty() && !name.iter().any(|byte| [0, b'/'].contains(byte));
             is_name && name != b"." && name != b".." && self.walk.files.contains_key(&entry.inode)
         };
-        found
-            .extend(entries::behind(block, broken, self.ext.metadata.shape.has_checksums()).into_iter().filter(can_be));
+        found.extend(
+            entries::behind(block, broken, self.parts.metadata.shape.has_checksums()).into_iter().filter(can_be),
+        );
         found
     }
 
@@ -197,7 +198,7 @@ impl Check<'_> {
 
     /// The number of a kind in an entry: 0 on a volume whose entries do not have it.
     pub(super) fn entry_kind(&self, kind: FileKind) -> u8 {
-        if self.ext.metadata.shape.has_file_types() { kind_number(kind) } else { 0 }
+        if self.parts.metadata.shape.has_file_types() { kind_number(kind) } else { 0 }
     }
 
     fn names_of_block(
@@ -232,7 +233,7 @@ impl Check<'_> {
             let text = entry.name(block);
             if let Some((index, (begin, end))) = index.and_then(|index| Some((index, *index.ranges.get(&(at as u64))?)))
             {
-                let major = index.kind.hash(text, self.ext.metadata.shape.hasher.seed).major;
+                let major = index.kind.hash(text, self.parts.metadata.shape.hasher.seed).major;
                 if major < begin || end.is_some_and(|end| u64::from(major) >= end) {
                     let what =
                         format!("block {at} of {title} has a name with hash {major:08x}, which belongs elsewhere");
@@ -266,8 +267,8 @@ impl Check<'_> {
             drop(self, reading, format!("for inode {named} cannot be there"));
             return Ok(());
         }
-        if named > self.ext.metadata.shape.inodes
-            || self.ext.metadata.shape.is_reserved(named)
+        if named > self.parts.metadata.shape.inodes
+            || self.parts.metadata.shape.is_reserved(named)
             || named == ROOT
             || named == number
         {
@@ -312,7 +313,7 @@ impl Check<'_> {
     /// Looks at an inode in a part of its table that its group calls unused. True if it is in use: the walk begins again
     /// with that part.
     fn find_unseen(&mut self, number: u32) -> Result<bool, VolumeError> {
-        let shape = &self.ext.metadata.shape;
+        let shape = &self.parts.metadata.shape;
         let (group, at) = shape.place_of_inode(number);
         let mut descriptor = self.groups[group as usize];
         let has_no_inodes = descriptor.has(group_flag::NO_INODES);
@@ -330,7 +331,7 @@ impl Check<'_> {
         self.found(what, "the group is corrected");
         descriptor.flags &= !group_flag::NO_INODES;
         descriptor.never_used =
-            shape_rest(self.ext.metadata.shape.group_inodes, at, has_no_inodes, descriptor.never_used);
+            shape_rest(self.parts.metadata.shape.group_inodes, at, has_no_inodes, descriptor.never_used);
         self.groups[group as usize] = descriptor;
         self.store_descriptor(group, &descriptor)?;
         self.walk.starts_again = true;
@@ -395,7 +396,7 @@ impl Check<'_> {
     fn rewrite(&mut self, number: u32, parent: u32, names: &[Name]) -> Result<(), VolumeError> {
         self.walk.lists.insert(number);
         let inode = self.inode(number)?;
-        let has_tail = self.ext.metadata.shape.has_checksums();
+        let has_tail = self.parts.metadata.shape.has_checksums();
         let empty = self.empty_directory(number, if parent == 0 { ROOT } else { parent });
         let mut left = names.iter().peekable();
         let mut block = empty;
@@ -420,7 +421,7 @@ impl Check<'_> {
                 left.next();
             }
             self.put_directory_block(number, &inode, places[at], at, block)?;
-            block = vec![0; self.ext.metadata.shape.block_bytes];
+            block = vec![0; self.parts.metadata.shape.block_bytes];
             entries::clear(&mut block, has_tail);
             at += 1;
         }
@@ -448,8 +449,8 @@ impl Check<'_> {
 
     /// The first block of an empty directory.
     pub(super) fn empty_directory(&self, number: u32, parent: u32) -> Vec<u8> {
-        let has_tail = self.ext.metadata.shape.has_checksums();
-        let mut block = vec![0; self.ext.metadata.shape.block_bytes];
+        let has_tail = self.parts.metadata.shape.has_checksums();
+        let mut block = vec![0; self.parts.metadata.shape.block_bytes];
         entries::clear(&mut block, has_tail);
         let (end, kind) = (entries::room(block.len(), has_tail).end, self.entry_kind(FileKind::Directory));
         entries::write_entry(&mut block, 0, DOT, number, b".", kind);
@@ -517,8 +518,8 @@ impl Check<'_> {
                 self.found(format!("no block is free for a name of inode {named}"), "the file stays without a name");
                 return Ok(());
             };
-            let mut block = vec![0; self.ext.metadata.shape.block_bytes];
-            entries::clear(&mut block, self.ext.metadata.shape.has_checksums());
+            let mut block = vec![0; self.parts.metadata.shape.block_bytes];
+            entries::clear(&mut block, self.parts.metadata.shape.has_checksums());
             self.put_directory_block(directory, &inode, place, places.len(), block)?;
             let places = [places, vec![place]].concat();
             self.put_directory_map(directory, &places)?;
@@ -542,7 +543,7 @@ impl Check<'_> {
         named: u32,
         kind: u8,
     ) -> Result<bool, VolumeError> {
-        let has_tail = self.ext.metadata.shape.has_checksums();
+        let has_tail = self.parts.metadata.shape.has_checksums();
         for place in places {
             let mut block = self.read(*place)?.to_vec();
             if entries::put(&mut block, has_tail, named, text, kind) == Ok(true) {

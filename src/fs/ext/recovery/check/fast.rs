@@ -5,6 +5,7 @@ use crate::fs::ext::blocks::Bytes;
 use crate::fs::ext::error::OpenExtError;
 use crate::fs::ext::found_log::FoundLog;
 use crate::fs::ext::journal::TransactionId;
+use crate::fs::ext::recovery::fast_replay::{FastReplaying, fast_transaction};
 use crate::fs::ext::recovery::fast_scan::FastCommits;
 use crate::fs::volume::VolumeError;
 use std::collections::BTreeMap;
@@ -30,9 +31,10 @@ impl Check<'_> {
         if fast.commits.is_empty() {
             return Ok(None);
         }
-        self.ext.head.get_mut().superblock = self.superblock.clone();
-        let summed = self.ext.sum_groups(self.task);
-        let replayed = match summed.and_then(|()| self.ext.replay_fast(self.task, fast, logged)) {
+        self.parts.head.get_mut().superblock = self.superblock.clone();
+        let summed = self.parts.sum_groups(self.task);
+        let replaying = FastReplaying { parts: &mut self.parts, task: self.task, fast, logged };
+        let replayed = match summed.and_then(|()| replaying.replay()) {
             Ok(replayed) => replayed,
             Err(error @ VolumeError::Damaged { .. }) => {
                 let what = format!("{} fast commits of the journal cannot be replayed: {error}", fast.commits.len());
@@ -47,9 +49,9 @@ impl Check<'_> {
         }
         let mut next = fast.id.next();
         if writes && !replayed.blocks.is_empty() {
-            let transaction = self.ext.fast_transaction(log, fast.id, &replayed.blocks);
+            let transaction = fast_transaction(&self.parts.metadata.media, log, fast.id, &replayed.blocks);
             let transaction = transaction.map_err(OpenExtError::Unrepairable)?;
-            self.ext.metadata.media.flush(self.task)?;
+            self.parts.metadata.media.flush(self.task)?;
             next = transaction.store(self.task, self.now.0)?;
         }
         self.take_blocks(replayed.blocks, writes)?;

@@ -25,7 +25,7 @@ impl Check<'_> {
     /// Reads all descriptors, and mends them.
     pub(super) fn load_groups(&mut self) -> Result<(), VolumeError> {
         self.groups.clear();
-        for group in 0..self.ext.metadata.shape.groups {
+        for group in 0..self.parts.metadata.shape.groups {
             let mended = self.descriptor(group)?;
             self.groups.push(mended);
         }
@@ -34,7 +34,7 @@ impl Check<'_> {
 
     /// The descriptor of a group as it lies on the medium, and true if its checksum is right.
     fn stored_descriptor(&self, group: u32, block: u64, at: usize) -> Result<(Descriptor, bool), VolumeError> {
-        let shape = &self.ext.metadata.shape;
+        let shape = &self.parts.metadata.shape;
         let block = self.read(block)?;
         let bytes = &block[at..at + shape.descriptor_bytes];
         let is_sound = !shape.checksums.cover_groups() || checksum(bytes, group, shape.checksums) == le16(bytes, 30);
@@ -43,7 +43,7 @@ impl Check<'_> {
 
     /// The descriptor of a group. If it is damaged, one with the same places, or those of a copy.
     fn descriptor(&mut self, group: u32) -> Result<Descriptor, VolumeError> {
-        let shape = &self.ext.metadata.shape;
+        let shape = &self.parts.metadata.shape;
         let (block, at) = shape.place_of_descriptor(group);
         let (stored, is_sound) = self.stored_descriptor(group, block, at)?;
         let fits = self.fits(group, &stored);
@@ -94,7 +94,7 @@ impl Check<'_> {
 
     /// Puts a descriptor into its block.
     pub(super) fn store_descriptor(&mut self, group: u32, descriptor: &Descriptor) -> Result<(), VolumeError> {
-        let shape = &self.ext.metadata.shape;
+        let shape = &self.parts.metadata.shape;
         let (block, at) = shape.place_of_descriptor(group);
         let mut bytes = self.read(block)?.to_vec();
         descriptor.write(&mut bytes[at..at + shape.descriptor_bytes], group, shape.checksums);
@@ -105,12 +105,12 @@ impl Check<'_> {
     /// True if the places of a group's descriptor are within the volume; within the group, if the volume has each group
     /// for itself.
     fn fits(&self, group: u32, descriptor: &Descriptor) -> bool {
-        let lengths = [1, 1, self.ext.metadata.shape.table_blocks()];
+        let lengths = [1, 1, self.parts.metadata.shape.table_blocks()];
         places(descriptor).into_iter().zip(lengths).all(|(first, count)| self.can_have(group, first, count))
     }
 
     fn can_have(&self, group: u32, first: u64, count: u64) -> bool {
-        let shape = &self.ext.metadata.shape;
+        let shape = &self.parts.metadata.shape;
         let start = shape.group_start(group);
         let is_own = first >= start && first + count <= start + shape.blocks_of_group(group);
         shape.holds(first, count) && (is_own || shape.features.has(FLEX_BG))
@@ -118,7 +118,7 @@ impl Check<'_> {
 
     /// A group's descriptor, without the places that cannot be.
     fn without_misplaced(&self, group: u32, mut descriptor: Descriptor) -> Descriptor {
-        let table_blocks = self.ext.metadata.shape.table_blocks();
+        let table_blocks = self.parts.metadata.shape.table_blocks();
         for (place, count) in [
             (&mut descriptor.block_bitmap, 1),
             (&mut descriptor.inode_bitmap, 1),
@@ -132,13 +132,13 @@ impl Check<'_> {
     }
 
     fn misplaced(&self, descriptor: &Descriptor) -> String {
-        let (places, blocks) = (places(descriptor), self.ext.metadata.shape.blocks);
+        let (places, blocks) = (places(descriptor), self.parts.metadata.shape.blocks);
         format!("its bitmaps and inodes are at blocks {places:?} of a volume of {blocks} blocks")
     }
 
     /// A sound copy of a group's descriptor.
     fn copy_of_descriptor(&self, group: u32) -> Result<Option<Descriptor>, VolumeError> {
-        let shape = &self.ext.metadata.shape;
+        let shape = &self.parts.metadata.shape;
         for (block, at) in shape.copies_of_descriptor(group).take(MOST_COPIES) {
             let (copy, is_sound) = self.stored_descriptor(group, block, at)?;
             let is_empty = copy == Descriptor::default();
@@ -151,7 +151,7 @@ impl Check<'_> {
 
     /// Inodes of a table that can be, less those that cannot.
     fn plausible(&self, table: u64) -> Result<i64, VolumeError> {
-        let shape = &self.ext.metadata.shape;
+        let shape = &self.parts.metadata.shape;
         let mut sum = 0;
         for block in table..table + SAMPLED.min(shape.table_blocks()) {
             for bytes in self.read(block)?.chunks_exact(shape.inode_bytes) {
@@ -169,18 +169,18 @@ impl Check<'_> {
 
     /// Marks the structures that have places of their own.
     pub(super) fn place_groups(&mut self) -> Result<(), VolumeError> {
-        let boot = 0..self.ext.metadata.shape.first_data_block;
+        let boot = 0..self.parts.metadata.shape.first_data_block;
         self.mark(boot);
-        let copies: Vec<Range<u64>> = (0..self.ext.metadata.shape.groups)
+        let copies: Vec<Range<u64>> = (0..self.parts.metadata.shape.groups)
             .map(|group| {
-                let first = self.ext.metadata.shape.group_start(group);
-                first..first + self.ext.metadata.shape.blocks_before(group)
+                let first = self.parts.metadata.shape.group_start(group);
+                first..first + self.parts.metadata.shape.blocks_before(group)
             })
             .collect();
         for range in copies {
             self.mark(range);
         }
-        for group in 0..self.ext.metadata.shape.groups {
+        for group in 0..self.parts.metadata.shape.groups {
             self.place_table(group);
             self.place_bitmaps(group);
         }
@@ -193,7 +193,7 @@ impl Check<'_> {
         if first == UNPLACED {
             return;
         }
-        let table = first..first + self.ext.metadata.shape.table_blocks();
+        let table = first..first + self.parts.metadata.shape.table_blocks();
         let taken = self.mark(table.clone());
         if let Some(range) = taken.first() {
             let block = range.start;
@@ -220,7 +220,7 @@ impl Check<'_> {
 
     /// Gives bitmaps and inode tables without a place one, and moves tables, when all blocks in use are known.
     pub(super) fn place_missing(&mut self) -> Result<(), VolumeError> {
-        for group in 0..self.ext.metadata.shape.groups {
+        for group in 0..self.parts.metadata.shape.groups {
             let (stored, moves) = (self.groups[group as usize], self.walk.moved_tables.contains(&group));
             let mut mended = stored;
             for (name, place) in [("block", &mut mended.block_bitmap), ("inode", &mut mended.inode_bitmap)] {
@@ -234,11 +234,11 @@ impl Check<'_> {
                 continue;
             }
             if moves || stored.inode_table == UNPLACED {
-                let blocks = self.ext.metadata.shape.table_blocks();
+                let blocks = self.parts.metadata.shape.table_blocks();
                 mended.inode_table = self.take_run(group, blocks)?;
                 for at in 0..blocks {
                     let bytes = match stored.inode_table {
-                        UNPLACED => vec![0; self.ext.metadata.shape.block_bytes],
+                        UNPLACED => vec![0; self.parts.metadata.shape.block_bytes],
                         from => self.read(from + at)?.to_vec(),
                     };
                     self.write(mended.inode_table + at, bytes);
@@ -257,7 +257,7 @@ impl Check<'_> {
 
     /// Takes free blocks for a group, side by side: its own, or others if the volume allows that (`flex_bg`).
     fn take_run(&mut self, group: u32, count: u64) -> Result<u64, VolumeError> {
-        let shape = &self.ext.metadata.shape;
+        let shape = &self.parts.metadata.shape;
         let start = shape.group_start(group);
         let own = start..start + shape.blocks_of_group(group);
         let all = shape.first_data_block..if shape.features.has(FLEX_BG) { shape.blocks } else { 0 };

@@ -19,7 +19,7 @@ pub(super) struct Index {
 impl Check<'_> {
     /// Reads the index of a directory with these blocks. Fails with the fault.
     pub(super) fn read_index(&self, blocks: &[Bytes], seed: Option<u32>) -> Result<Index, String> {
-        let has_tail = self.ext.metadata.shape.has_checksums();
+        let has_tail = self.parts.metadata.shape.has_checksums();
         let count = blocks.len() as u64;
         let node = |number: u64| -> Result<Vec<Child>, String> {
             let (block, is_root) = (&blocks[number as usize], number == 0);
@@ -34,7 +34,7 @@ impl Check<'_> {
             index::read(block, is_root, has_tail, count)
         };
         let info = index::read_root_info(&blocks[0])?;
-        let kind = HashKind::of(info.hash_number, self.ext.metadata.shape.has_unsigned_hashes);
+        let kind = HashKind::of(info.hash_number, self.parts.metadata.shape.has_unsigned_hashes);
         let kind = kind.ok_or_else(|| format!("its hash has the number {}", info.hash_number))?;
         let mut nodes = BTreeSet::from([0]);
         // Hashes with the blocks that begin with them.

@@ -49,7 +49,8 @@ impl Check<'_> {
     /// Gives directories that were written anew an index, if the volume has indexes.
     pub(super) fn index_lists(&mut self) -> Result<(), VolumeError> {
         let lists = std::mem::take(&mut self.walk.lists);
-        let Some(kind) = self.ext.metadata.shape.hasher.kind.filter(|_| self.ext.metadata.shape.has_indexes()) else {
+        let Some(kind) = self.parts.metadata.shape.hasher.kind.filter(|_| self.parts.metadata.shape.has_indexes())
+        else {
             return Ok(());
         };
         for number in lists {
@@ -61,10 +62,11 @@ impl Check<'_> {
     /// Gives a list an index. It stays as it is if it has one block, or if no index is large enough or there are too few
     /// free blocks for it.
     fn index_list(&mut self, number: u32, kind: HashKind) -> Result<(), VolumeError> {
-        let (block_bytes, has_tail) = (self.ext.metadata.shape.block_bytes, self.ext.metadata.shape.has_checksums());
+        let (block_bytes, has_tail) =
+            (self.parts.metadata.shape.block_bytes, self.parts.metadata.shape.has_checksums());
         let room = entries::room(block_bytes, has_tail).end;
         let places = self.directory_places(number)?;
-        let seed = self.ext.metadata.shape.hasher.seed;
+        let seed = self.parts.metadata.shape.hasher.seed;
         let names = self.names_in(&places)?.into_iter();
         let mut names: Vec<Hashed> = names.map(|name| (kind.hash(&name.text, seed), name)).collect();
         if 2 * DOT + names.iter().map(|(_, name)| entry_length(name.text.len())).sum::<usize>() <= room {
@@ -124,8 +126,8 @@ impl Check<'_> {
     }
 
     fn block_of_names(&self, names: &[Hashed]) -> Vec<u8> {
-        let has_tail = self.ext.metadata.shape.has_checksums();
-        let mut block = vec![0; self.ext.metadata.shape.block_bytes];
+        let has_tail = self.parts.metadata.shape.has_checksums();
+        let mut block = vec![0; self.parts.metadata.shape.block_bytes];
         entries::clear(&mut block, has_tail);
         for (_, name) in names {
             let is_put = entries::put(&mut block, has_tail, name.inode, &name.text, name.kind);
@@ -143,7 +145,7 @@ impl Check<'_> {
         children: &[Child],
         is_root: bool,
     ) {
-        index::write(&mut node, is_root, self.ext.metadata.shape.has_checksums(), children);
+        index::write(&mut node, is_root, self.parts.metadata.shape.has_checksums(), children);
         if let Some(seed) = self.seed(number, inode) {
             index::sum(&mut node, is_root, seed);
         }

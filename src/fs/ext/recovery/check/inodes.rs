@@ -33,7 +33,7 @@ enum Fields {
 impl Check<'_> {
     /// The block of an inode in its table, and its first byte there.
     pub(super) fn place_of_inode(&self, number: u32) -> (u64, usize) {
-        let shape = &self.ext.metadata.shape;
+        let shape = &self.parts.metadata.shape;
         let (group, at) = shape.place_of_inode(number);
         let in_block = shape.inodes_of_block();
         let block = self.groups[group as usize].inode_table + u64::from(at / in_block);
@@ -42,18 +42,18 @@ impl Check<'_> {
 
     /// Reads an inode.
     pub(super) fn inode(&self, number: u32) -> Result<Inode, VolumeError> {
-        if self.groups[self.ext.metadata.shape.place_of_inode(number).0 as usize].inode_table == UNPLACED {
-            return Ok(Inode::empty(self.ext.metadata.shape.inode_bytes, 0));
+        if self.groups[self.parts.metadata.shape.place_of_inode(number).0 as usize].inode_table == UNPLACED {
+            return Ok(Inode::empty(self.parts.metadata.shape.inode_bytes, 0));
         }
         let (block, at) = self.place_of_inode(number);
-        Ok(Inode::new(&self.read(block)?[at..at + self.ext.metadata.shape.inode_bytes]))
+        Ok(Inode::new(&self.read(block)?[at..at + self.parts.metadata.shape.inode_bytes]))
     }
 
     /// Puts an inode into its table, with its checksum.
     pub(super) fn put_inode(&mut self, number: u32, inode: &Inode) -> Result<(), VolumeError> {
         let (block, at) = self.place_of_inode(number);
         let mut summed = inode.clone();
-        summed.sum(number, self.ext.metadata.shape.checksums);
+        summed.sum(number, self.parts.metadata.shape.checksums);
         let mut bytes = self.read(block)?.to_vec();
         bytes[at..at + summed.bytes().len()].copy_from_slice(summed.bytes());
         self.write(block, bytes);
@@ -62,18 +62,18 @@ impl Check<'_> {
 
     /// Frees an inode.
     pub(super) fn free_inode(&mut self, number: u32) -> Result<(), VolumeError> {
-        let mut inode = Inode::empty(self.ext.metadata.shape.inode_bytes, 0);
+        let mut inode = Inode::empty(self.parts.metadata.shape.inode_bytes, 0);
         inode.set_deleted(seconds(self.now));
         self.put_inode(number, &inode)
     }
 
     /// Looks at all inodes.
     pub(super) fn inodes(&mut self) -> Result<(), VolumeError> {
-        let shape = &self.ext.metadata.shape;
+        let shape = &self.parts.metadata.shape;
         bits::put(&mut self.walk.used_inodes, 0..shape.first_inode - 1, true);
         let (group_inodes, in_block, has_flags) =
             (shape.group_inodes, shape.inodes_of_block(), shape.checksums.cover_groups());
-        for group in 0..self.ext.metadata.shape.groups {
+        for group in 0..self.parts.metadata.shape.groups {
             let descriptor = self.groups[group as usize];
             if has_flags && descriptor.has(group_flag::NO_INODES) || descriptor.inode_table == UNPLACED {
                 continue;
@@ -91,7 +91,7 @@ impl Check<'_> {
                 if block.iter().all(|byte| *byte == 0) {
                     continue;
                 }
-                let inodes = block.chunks_exact(self.ext.metadata.shape.inode_bytes);
+                let inodes = block.chunks_exact(self.parts.metadata.shape.inode_bytes);
                 for (at, bytes) in (first..count).zip(inodes) {
                     let number = group * group_inodes + at + 1;
                     self.check_inode(number, Inode::new(bytes))?;
@@ -102,8 +102,8 @@ impl Check<'_> {
     }
 
     fn check_inode(&mut self, number: u32, stored: Inode) -> Result<(), VolumeError> {
-        let is_reserved = self.ext.metadata.shape.is_reserved(number);
-        let sums = self.ext.metadata.shape.checksums;
+        let is_reserved = self.parts.metadata.shape.is_reserved(number);
+        let sums = self.parts.metadata.shape.checksums;
         let has_sum = stored.checksum(number, sums).is_none_or(|sum| sum == stored.said_checksum());
         // (The inode of bad blocks has a map, but no mode: `uses`.)
         if is_reserved && (stored.mode() == 0 || stored.links() == 0) {
@@ -117,8 +117,8 @@ impl Check<'_> {
         let fields = if is_reserved { Self::reserved_fields(&inode) } else { self.fields(number, &mut inode) };
         // A journal that the superblock names may become one again.
         if number == JOURNAL
-            && !self.ext.metadata.shape.features.has(HAS_JOURNAL)
-            && self.ext.metadata.shape.journal_inode == 0
+            && !self.parts.metadata.shape.features.has(HAS_JOURNAL)
+            && self.parts.metadata.shape.journal_inode == 0
         {
             self.found("the journal's inode is in use, and the volume has no journal", "it is freed");
             return self.free_inode(number);
@@ -136,7 +136,7 @@ impl Check<'_> {
         let Some(blocks) = self.blocks_of(number, kind, &mut inode)? else {
             return self.free_inode(number);
         };
-        let block_bytes = self.ext.metadata.shape.block_bytes;
+        let block_bytes = self.parts.metadata.shape.block_bytes;
         let sectors = blocks * block_bytes as u64 / 512;
         let is_whole = !self.walk.rebuilds.contains_key(&number) && !self.walk.attribute_copies.contains(&number);
         if is_whole && sectors != inode.sectors(block_bytes) {
@@ -178,7 +178,7 @@ impl Check<'_> {
     /// numbers there.
     fn check_free_inode(&mut self, number: u32, mut inode: Inode, has_sum: bool) -> Result<(), VolumeError> {
         let (mode, deleted) = (inode.mode(), inode.deleted());
-        let is_time = deleted == 0 || deleted >= self.ext.metadata.shape.inodes || !self.has_real_times();
+        let is_time = deleted == 0 || deleted >= self.parts.metadata.shape.inodes || !self.has_real_times();
         if (mode == 0 || deleted != 0) && is_time {
             if !has_sum && inode.bytes().iter().any(|byte| *byte != 0) {
                 self.found(format!("inode {number} is free, and its checksum is wrong"), "it gets a new one");
@@ -196,7 +196,7 @@ impl Check<'_> {
     fn has_real_times(&self) -> bool {
         [44, 48, 64, 264].into_iter().all(|at| match self.superblock.u32(at) {
             0 => at != 48,
-            time => time >= self.ext.metadata.shape.inodes,
+            time => time >= self.parts.metadata.shape.inodes,
         })
     }
 
@@ -265,7 +265,7 @@ impl Check<'_> {
             extents::MAGIC => Extent::read(&inode.map()[extents::HEADER..]).place,
             _ => u64::from(le32(inode.map(), 0)),
         };
-        let is_free = self.ext.metadata.shape.holds(first, 1) && !self.is_used(first);
+        let is_free = self.parts.metadata.shape.holds(first, 1) && !self.is_used(first);
         is_free
             && self.read(first).is_ok_and(|block| {
                 let begins = |at: usize, name: &[u8]| {
@@ -288,7 +288,7 @@ impl Check<'_> {
         let extra = inode.extra();
         let can_be = extra == 0 || extra >= LEAST_EXTRA && 128 + extra <= bytes && extra.is_multiple_of(4);
         if bytes > 128 && !can_be {
-            let right = self.ext.metadata.shape.extra_bytes;
+            let right = self.parts.metadata.shape.extra_bytes;
             let what = format!("inode {number} has {extra} extra bytes of {}", bytes - 128);
             self.found(what, format!("{right} are set, as new inodes have"));
             put16(inode.bytes_mut(), 128, right);
@@ -305,7 +305,7 @@ impl Check<'_> {
             (BLOCKS_HIGH, HUGE_FILE, "more than 2^32 blocks of 512 bytes"),
             (ATTRIBUTES_HIGH, WIDE, "a block of attributes above 2^32"),
         ] {
-            if le16(inode.bytes(), at) != 0 && !self.ext.metadata.shape.features.has(feature) {
+            if le16(inode.bytes(), at) != 0 && !self.parts.metadata.shape.features.has(feature) {
                 let what = format!("inode {number} has {what}, and the volume has no such feature");
                 self.found(what, "the field is cleared");
                 put16(inode.bytes_mut(), at, 0);
@@ -319,7 +319,7 @@ impl Check<'_> {
         let root = self.looks_like_extents(inode);
         let has_extents = inode.has(flag::EXTENTS);
         let is_link_text = kind == FileKind::Symlink && inode.size() < MAP_BYTES as u64 && !root;
-        let should_have = match self.ext.metadata.shape.has_extents() {
+        let should_have = match self.parts.metadata.shape.has_extents() {
             // The volume gets the feature, rather than the file another map.
             false => {
                 let is_used = has_map && has_extents && root && !is_link_text;
@@ -333,12 +333,12 @@ impl Check<'_> {
         let mut wanted = inode.flags();
         let mut set = |bit: u32, is_set: bool| wanted = if is_set { wanted | bit } else { wanted & !bit };
         set(flag::EXTENTS, should_have);
-        if kind != FileKind::Directory || !self.ext.metadata.shape.has_indexes() {
+        if kind != FileKind::Directory || !self.parts.metadata.shape.has_indexes() {
             set(flag::INDEX, false);
         }
         // Features that no volume has that is repaired here.
         set(flag::CASEFOLD, false);
-        if !self.ext.metadata.shape.features.has(IMAGIC) {
+        if !self.parts.metadata.shape.features.has(IMAGIC) {
             set(flag::IMAGIC, false);
         }
         if wanted != inode.flags() {
@@ -361,7 +361,7 @@ impl Check<'_> {
         let mut named = 0;
         let all = numbers.into_iter().all(|block| {
             named += u32::from(block != 0);
-            block == 0 || self.ext.metadata.shape.holds(block, 1)
+            block == 0 || self.parts.metadata.shape.holds(block, 1)
         });
         all && named > 0
     }

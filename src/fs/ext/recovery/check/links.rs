@@ -15,7 +15,7 @@ impl Check<'_> {
         inode: &mut Inode,
         mut map: FileMap,
     ) -> Result<Option<FileMap>, VolumeError> {
-        let block_bytes = self.ext.metadata.shape.block_bytes as u64;
+        let block_bytes = self.parts.metadata.shape.block_bytes as u64;
         let size = inode.size();
         match kind {
             FileKind::Directory => {
@@ -68,11 +68,11 @@ impl Check<'_> {
                 }
             }
             _ => {
-                let longest = self.ext.metadata.shape.longest_map(inode.has(flag::EXTENTS));
+                let longest = self.parts.metadata.shape.longest_map(inode.has(flag::EXTENTS));
                 self.walk.has_long_files |= size >= 1 << 31;
                 let end = map.last_written().map_or(0, |last| last + 1) * block_bytes;
                 // The last block may begin behind the end by a power cut, but not more of them.
-                let has_hashes = inode.has(flag::VERITY) && self.ext.metadata.shape.features.has(VERITY);
+                let has_hashes = inode.has(flag::VERITY) && self.parts.metadata.shape.features.has(VERITY);
                 let is_short = !has_hashes && !self.orphans.contains(&number) && size + block_bytes < end;
                 if size > longest || is_short {
                     let what = format!("inode {number} has {size} bytes, and blocks for {end}");

@@ -21,9 +21,12 @@ use crate::fs::ext::format::inode::{Inode, flag};
 use crate::fs::ext::format::log::{LogSuperblock, head, kind};
 use crate::fs::ext::format::shape::JOURNAL;
 use crate::fs::ext::format::superblock::{JOURNAL_INODE, Superblock, state};
-use crate::fs::ext::found_log::FoundLog;
+use crate::fs::ext::found_log::{FoundLog, find_log_on_device, read_log_superblock};
 use crate::fs::ext::journal::{Jbd2, Log as _, LogPlace, Logged, Transaction, TransactionId};
 use crate::fs::ext::journal_device::first_record;
+use crate::fs::ext::recovery::fast_scan::clear_fast;
+use crate::fs::ext::recovery::open::adapt_log;
+use crate::fs::ext::recovery::replay::replayed;
 use crate::fs::volume::{FileKind, VolumeError};
 use crate::label::{Cause, Content, Label};
 use std::collections::BTreeMap;
@@ -74,29 +77,29 @@ impl Check<'_> {
     /// Takes the blocks of the log into memory. The descriptors are right only then: until then they serve to
     /// find the log.
     pub(super) fn replay(&mut self, writes: bool) -> Result<(), OpenExtError> {
-        if !self.ext.metadata.shape.features.has(HAS_JOURNAL) {
-            return self.ext.refuse_journal_device("it has no journal");
+        if !self.parts.metadata.shape.features.has(HAS_JOURNAL) {
+            return self.below.refuse_device("it has no journal");
         }
         self.replay_region(writes)?;
         let known = self.walk.findings.len();
         self.load_groups()?;
-        let place = match self.ext.metadata.shape.journal_inode {
-            0 => Some(self.ext.find_journal_device(self.task)?),
+        let place = match self.parts.metadata.shape.journal_inode {
+            0 => Some(self.below.find_device(self.task)?),
             _ => {
-                self.ext.refuse_journal_device("its journal is in a file of its own")?;
+                self.below.refuse_device("its journal is in a file of its own")?;
                 let runs = self.journal_file()?.map(|file| file.runs);
-                runs.and_then(|runs| LogPlace::in_file(Arc::clone(&self.ext.metadata.media), runs))
+                runs.and_then(|runs| LogPlace::in_file(Arc::clone(&self.parts.metadata.media), runs))
             }
         };
         // The mended descriptors may be older than those in the log.
         self.walk.findings.truncate(known);
         for block in std::mem::take(&mut self.changed) {
-            self.ext.metadata.blocks.forget(block);
+            self.parts.metadata.blocks.forget(block);
         }
         let Some(place) = place else { return Ok(()) };
         let log = self.log_at(place)?;
         let (found, is_new) = (&log.found, log.is_new);
-        let replayed = self.ext.replayed(self.task, found)?;
+        let replayed = replayed(self.task, &self.parts.metadata.shape, found)?;
         let mut is_damaged = !replayed.damage.is_empty() || replayed.fast.damage.is_some();
         for damage in replayed.damage {
             self.found(damage.what, damage.repair);
@@ -118,7 +121,7 @@ impl Check<'_> {
 
     /// True if a block is one of a group's own, which is never freed.
     fn is_fixed(&self, block: u64) -> bool {
-        let shape = &self.ext.metadata.shape;
+        let shape = &self.parts.metadata.shape;
         block == shape.superblock_block(0)
             || (0..).zip(&self.groups).any(|(group, descriptor)| {
                 let start = shape.group_start(group);
@@ -132,7 +135,7 @@ impl Check<'_> {
     /// Takes blocks that a lost record may have revoked, in memory: those that turn out to have bytes of a file go back.
     fn take_doubtful(&mut self, blocks: BTreeMap<u64, Bytes>) {
         for (block, bytes) in blocks {
-            self.ext.metadata.blocks.set(block, &bytes);
+            self.parts.metadata.blocks.set(block, &bytes);
             self.doubtful.insert(block);
         }
     }
@@ -145,7 +148,7 @@ impl Check<'_> {
         let here: Vec<u64> = self.doubtful.iter().copied().filter(is_in).collect();
         for block in here {
             self.doubtful.remove(&block);
-            self.ext.metadata.blocks.forget(block);
+            self.parts.metadata.blocks.forget(block);
             let what =
                 format!("the journal has a copy of block {block}, of bytes of inode {number}, that may be revoked");
             self.found(what, "the block stays as it is on the volume, and may be older than the file");
@@ -156,7 +159,7 @@ impl Check<'_> {
     pub(super) fn leave_log(&mut self) -> Result<(), OpenExtError> {
         let Some(log) = self.log.take() else { return Ok(()) };
         for block in std::mem::take(&mut self.doubtful) {
-            self.ext.metadata.media.write(self.task, block, &self.read(block)?, CHECKPOINT)?;
+            self.parts.metadata.media.write(self.task, block, &self.read(block)?, CHECKPOINT)?;
         }
         if log.is_damaged {
             // Before the log that says so is emptied: a repair that is cut off is repeated.
@@ -164,7 +167,7 @@ impl Check<'_> {
             self.superblock.sum();
             self.write_superblock()?;
         }
-        self.ext.metadata.media.flush(self.task)?;
+        self.parts.metadata.media.flush(self.task)?;
         Ok(self.empty_log(log)?)
     }
 
@@ -176,14 +179,14 @@ impl Check<'_> {
         let found = match names(&self.superblock) {
             own if own != names(&self.begun) => return Ok(None),
             (false, _) => return Ok(None),
-            (true, 0) => self.ext.find_log_on_device(self.task),
+            (true, 0) => find_log_on_device(self.task, &self.below),
             (true, _) => {
                 let Some(JournalFile { runs, fault: None, .. }) = self.journal_file()? else { return Ok(None) };
                 let blocks = runs.iter().map(|run| run.end - run.start).sum();
                 let is_mended = runs.iter().any(|run| self.changed.range(run.clone()).next().is_some());
-                let place = LogPlace::in_file(Arc::clone(&self.ext.metadata.media), runs).filter(|_| !is_mended);
+                let place = LogPlace::in_file(Arc::clone(&self.parts.metadata.media), runs).filter(|_| !is_mended);
                 let Some(place) = place else { return Ok(None) };
-                self.ext.read_log_superblock(self.task, place, blocks).map_err(OpenExtError::from)
+                read_log_superblock(self.task, place, blocks).map_err(OpenExtError::from)
             }
         };
         let (mut superblock, place) = match found {
@@ -194,12 +197,12 @@ impl Check<'_> {
         if superblock.is_old() {
             return Ok(None);
         }
-        self.ext.clear_fast(self.task, &place, &superblock)?;
-        self.ext.adapt_log(&mut superblock);
+        clear_fast(self.task, &place, &superblock)?;
+        adapt_log(&self.parts.metadata.shape, &mut superblock);
         let id = TransactionId(superblock.sequence());
         let records = superblock.records_end() - superblock.first();
-        let log = Jbd2::new(&self.ext.metadata.media, place, superblock, records);
-        let place = self.ext.metadata.shape.superblock_block(0);
+        let log = Jbd2::new(&self.parts.metadata.media, place, superblock, records);
+        let place = self.parts.metadata.shape.superblock_block(0);
         let mut blocks = Vec::new();
         for block in self.changed.iter().copied().filter(|block| *block != place).chain([place]) {
             blocks.push(Logged { block, bytes: self.read(block)?, content: Content::Metadata });
@@ -239,7 +242,7 @@ impl Check<'_> {
     fn empty_log(&mut self, log: Log) -> Result<(), VolumeError> {
         let Log { found: FoundLog { mut superblock, place, .. }, next, is_new, .. } = log;
         let media = &place.media;
-        let mut block = vec![0; self.ext.metadata.shape.block_bytes];
+        let mut block = vec![0; self.parts.metadata.shape.block_bytes];
         if is_new {
             for number in superblock.first()..superblock.blocks() {
                 let (at, _) = place.find(number).expect("the log has been found to have these blocks");
@@ -251,7 +254,7 @@ impl Check<'_> {
             }
             media.flush(self.task)?;
         }
-        self.ext.clear_fast(self.task, &place, &superblock)?;
+        clear_fast(self.task, &place, &superblock)?;
         superblock.set_start(0, next);
         block.fill(0);
         block[..superblock.bytes().len()].copy_from_slice(superblock.bytes());
@@ -262,10 +265,10 @@ impl Check<'_> {
     /// The log in this place. One whose own superblock is damaged is made anew.
     fn log_at(&mut self, place: LogPlace) -> Result<Log, OpenExtError> {
         let blocks: u64 = place.runs.iter().map(|run| run.end - run.start).sum();
-        let on_device = self.ext.metadata.shape.journal_inode == 0;
+        let on_device = self.parts.metadata.shape.journal_inode == 0;
         let found = match on_device {
-            true => self.ext.find_log_on_device(self.task),
-            false => self.ext.read_log_superblock(self.task, place.clone(), blocks).map_err(OpenExtError::from),
+            true => find_log_on_device(self.task, &self.below),
+            false => read_log_superblock(self.task, place.clone(), blocks).map_err(OpenExtError::from),
         };
         let error = match found {
             Ok(found) => return Ok(Log::of(found, false)),
@@ -273,12 +276,12 @@ impl Check<'_> {
             Err(error) => return Err(error),
         };
         self.found(error.to_string(), "the log becomes empty: what it had that is not home is lost");
-        let (block_bytes, uuid) = (self.ext.metadata.shape.block_bytes, self.superblock.uuid());
+        let (block_bytes, uuid) = (self.parts.metadata.shape.block_bytes, self.superblock.uuid());
         let made = LogSuperblock::new(block_bytes as u32, blocks.min(u32::MAX.into()) as u32, 0, uuid);
         let superblock = match on_device {
             true => {
-                let own = LogSuperblock::new(block_bytes as u32, made.blocks(), 0, self.ext.journal_uuid);
-                own.on_device(first_record(block_bytes), self.ext.uuid)
+                let own = LogSuperblock::new(block_bytes as u32, made.blocks(), 0, self.below.journal);
+                own.on_device(first_record(block_bytes), self.below.volume)
             }
             false => made,
         };
@@ -290,7 +293,7 @@ impl Check<'_> {
 
     /// Mends the journal's file, when all blocks are as the log has them. A journal that lies nowhere is given up.
     pub(super) fn mend_journal(&mut self) -> Result<(), VolumeError> {
-        if !self.ext.metadata.shape.features.has(HAS_JOURNAL) || self.ext.metadata.shape.journal_inode == 0 {
+        if !self.parts.metadata.shape.features.has(HAS_JOURNAL) || self.parts.metadata.shape.journal_inode == 0 {
             return Ok(());
         }
         let Some(JournalFile { number, inode, fault, .. }) = self.journal_file()? else {
@@ -299,10 +302,10 @@ impl Check<'_> {
         };
         let Some((what, mend)) = fault else { return Ok(()) };
         self.found(what, mend);
-        if number != self.ext.metadata.shape.journal_inode {
+        if number != self.parts.metadata.shape.journal_inode {
             self.superblock.set32(JOURNAL_INODE, number);
             self.superblock.sum();
-            self.ext.metadata.shape.journal_inode = number;
+            self.parts.metadata.shape.journal_inode = number;
         }
         self.put_inode(number, &inode)
     }
@@ -314,8 +317,8 @@ impl Check<'_> {
         self.superblock.set_features(features);
         self.superblock.set32(JOURNAL_INODE, 0);
         self.superblock.sum();
-        self.ext.metadata.shape.features = features;
-        self.ext.metadata.shape.journal_inode = 0;
+        self.parts.metadata.shape.features = features;
+        self.parts.metadata.shape.journal_inode = 0;
         self.wants_journal = true;
     }
 
@@ -324,13 +327,13 @@ impl Check<'_> {
         if !std::mem::take(&mut self.wants_journal) {
             return Ok(());
         }
-        let blocks = self.ext.settings.journal_blocks(self.ext.metadata.shape.blocks);
+        let blocks = self.parts.settings.journal_blocks(self.parts.metadata.shape.blocks);
         let mut map = FileMap::default();
         for first in 0..blocks as u32 {
             let Some(place) = self.take_block() else { return Ok(()) };
             map.push(Extent { first, count: 1, place, is_written: true });
         }
-        let shape = &self.ext.metadata.shape;
+        let shape = &self.parts.metadata.shape;
         let mut inode = Inode::empty(shape.inode_bytes, shape.extra_bytes);
         inode.set_mode(FileKind::Regular, 0o600);
         inode.set_links(1);
@@ -341,7 +344,7 @@ impl Check<'_> {
         inode.set_blocks(blocks + nodes, block_bytes);
         self.put_inode(JOURNAL, &inode)?;
         let runs = map.extents.iter().map(|extent| extent.place..extent.place + u64::from(extent.count)).collect();
-        let place = LogPlace::in_file(Arc::clone(&self.ext.metadata.media), runs);
+        let place = LogPlace::in_file(Arc::clone(&self.parts.metadata.media), runs);
         let superblock = LogSuperblock::new(block_bytes as u32, blocks as u32, 0, self.superblock.uuid());
         let place = place.expect("a journal has blocks");
         self.empty_log(Log::of(FoundLog { superblock, place, flipped: None }, true))?;
@@ -353,15 +356,15 @@ impl Check<'_> {
         self.superblock.set32(COPY + MAP_BYTES, (inode.size() >> 32) as u32);
         self.superblock.set32(COPY + MAP_BYTES + 4, inode.size() as u32);
         self.superblock.sum();
-        self.ext.metadata.shape.features = features;
-        self.ext.metadata.shape.journal_inode = JOURNAL;
+        self.parts.metadata.shape.features = features;
+        self.parts.metadata.shape.journal_inode = JOURNAL;
         Ok(())
     }
 
     /// Finds the journal's file: of those that can be it, the first in which a log begins.
     fn journal_file(&mut self) -> Result<Option<JournalFile>, VolumeError> {
-        let named = self.ext.metadata.shape.journal_inode;
-        let is_there = (1..=self.ext.metadata.shape.inodes).contains(&named);
+        let named = self.parts.metadata.shape.journal_inode;
+        let is_there = (1..=self.parts.metadata.shape.inodes).contains(&named);
         let stored = if is_there { Some(self.inode(named)?) } else { None };
         let is_sound = stored.as_ref().is_some_and(|inode| self.can_be_a_journal(named, inode));
         let mut files = Vec::new();
@@ -371,7 +374,7 @@ impl Check<'_> {
             files.push(JournalFile { number: named, inode: inode.clone(), runs, fault: None });
         }
         // An inode of somebody else is not written over.
-        let is_others = is_sound || !is_there || named < self.ext.metadata.shape.first_inode;
+        let is_others = is_sound || !is_there || named < self.parts.metadata.shape.first_inode;
         let number = if named != JOURNAL && is_others { JOURNAL } else { named };
         files.extend(self.copied_file(number, stored.as_ref())?);
         if let Some(inode) = stored.as_ref().filter(|_| number == named) {
@@ -389,12 +392,12 @@ impl Check<'_> {
 
     /// True if the fields of an inode can be those of a journal.
     fn can_be_a_journal(&self, number: u32, inode: &Inode) -> bool {
-        let sum = inode.checksum(number, self.ext.metadata.shape.checksums);
+        let sum = inode.checksum(number, self.parts.metadata.shape.checksums);
         inode.kind() == Some(FileKind::Regular)
             && inode.links() > 0
             && inode.deleted() == 0
             && !inode.has(flag::ENCRYPTED)
-            && inode.size().is_multiple_of(self.ext.metadata.shape.block_bytes as u64)
+            && inode.size().is_multiple_of(self.parts.metadata.shape.block_bytes as u64)
             && sum.is_none_or(|sum| sum == inode.said_checksum())
     }
 
@@ -403,8 +406,8 @@ impl Check<'_> {
     fn likeness(&self, runs: &[Range<u64>]) -> Result<u32, VolumeError> {
         let blocks = runs.iter().map(|run| run.end - run.start).sum();
         let Some(first) = runs.first() else { return Ok(0) };
-        let mut bytes = vec![0; self.ext.metadata.shape.block_bytes];
-        self.ext.metadata.media.read(self.task, first.start, &mut bytes)?;
+        let mut bytes = vec![0; self.parts.metadata.shape.block_bytes];
+        self.parts.metadata.media.read(self.task, first.start, &mut bytes)?;
         if LogSuperblock::read(&bytes, blocks).is_ok() || LogSuperblock::mended(&bytes, blocks).is_some() {
             return Ok(2);
         }
@@ -417,7 +420,7 @@ impl Check<'_> {
         let known = self.walk.findings.len();
         let map = self.read_map(number, inode)?;
         self.walk.findings.truncate(known);
-        let blocks = inode.size() / self.ext.metadata.shape.block_bytes as u64;
+        let blocks = inode.size() / self.parts.metadata.shape.block_bytes as u64;
         let is_whole = !map.is_damaged && map.is_gapless() && map.end() >= blocks && blocks > 0;
         let parts = map.extents.iter().filter_map(|extent| extent.part(0, blocks));
         Ok(is_whole.then(|| parts.map(|part| part.place..part.place + u64::from(part.count)).collect()))
@@ -431,7 +434,7 @@ impl Check<'_> {
         }
         let copy = bytes[COPY..COPY + MAP_BYTES].to_vec();
         let (high, low) = (self.superblock.u32(COPY + MAP_BYTES), self.superblock.u32(COPY + MAP_BYTES + 4));
-        let shape = &self.ext.metadata.shape;
+        let shape = &self.parts.metadata.shape;
         let mut inode = Inode::empty(shape.inode_bytes, shape.extra_bytes);
         inode.set_mode(FileKind::Regular, 0o600);
         inode.set_links(1);
@@ -464,7 +467,7 @@ impl Check<'_> {
         let known = self.walk.findings.len();
         let map = self.read_map(number, &inode)?;
         self.walk.findings.truncate(known);
-        let block_bytes = self.ext.metadata.shape.block_bytes as u64;
+        let block_bytes = self.parts.metadata.shape.block_bytes as u64;
         let fits =
             stored.size().is_multiple_of(block_bytes) && (1..=map.end()).contains(&(stored.size() / block_bytes));
         inode.set_size(if fits { stored.size() } else { map.end() * block_bytes });
@@ -479,7 +482,7 @@ impl Check<'_> {
         let known = self.walk.findings.len();
         let blocks = self.read_map(number, inode)?.blocks();
         self.walk.findings.truncate(known);
-        inode.set_blocks(blocks, self.ext.metadata.shape.block_bytes);
+        inode.set_blocks(blocks, self.parts.metadata.shape.block_bytes);
         Ok(())
     }
 }

@@ -87,7 +87,7 @@ impl Check<'_> {
         if inode.has(flag::EXTENTS) {
             self.read_extents(number, inode, &root, None, 0..u64::from(u32::MAX), &mut map)?;
         } else {
-            let pointers = self.ext.metadata.shape.block_bytes as u64 / 4;
+            let pointers = self.parts.metadata.shape.block_bytes as u64 / 4;
             for place in 0..DIRECT {
                 self.read_number(number, le32(&root, 4 * place as usize), 0, place, &mut map)?;
             }
@@ -137,7 +137,7 @@ impl Check<'_> {
             if at == 0 {
                 let extent = Extent::read(entry);
                 let fits = extent.count > 0 && u64::from(extent.first) >= next && extent.end() <= within.end;
-                if !fits || !self.ext.metadata.shape.holds(extent.place, extent.count.into()) {
+                if !fits || !self.parts.metadata.shape.holds(extent.place, extent.count.into()) {
                     self.map_fault(number, format!("{extent:?} is out of order, or out of the volume"), map);
                     continue;
                 }
@@ -148,14 +148,14 @@ impl Check<'_> {
             let child = Child::read(entry);
             let end = entries.get(place + 1).map_or(within.end, |next| Child::read(next).first.into());
             let is_inside = u64::from(child.first) >= next && end <= within.end && u64::from(child.first) < end;
-            if !is_inside || !self.ext.metadata.shape.holds(child.block, 1) || map.nodes.contains(&child.block) {
+            if !is_inside || !self.parts.metadata.shape.holds(child.block, 1) || map.nodes.contains(&child.block) {
                 self.map_fault(number, format!("{child:?} is out of order, out of the volume, or twice there"), map);
                 continue;
             }
             next = child.first.into();
             map.nodes.push(child.block);
             let below = self.read(child.block)?;
-            if let Some(seed) = self.ext.metadata.shape.checksums.inode_seed(number, inode.generation())
+            if let Some(seed) = self.parts.metadata.shape.checksums.inode_seed(number, inode.generation())
                 && !is_sound(&below, seed)
             {
                 let what = format!("the map of inode {number}: the checksum of block {} is wrong", child.block);
@@ -187,9 +187,9 @@ impl Check<'_> {
             return Ok(());
         }
         let block = u64::from(block);
-        let fits = self.ext.metadata.shape.holds(block, 1) && first < u64::from(u32::MAX);
+        let fits = self.parts.metadata.shape.holds(block, 1) && first < u64::from(u32::MAX);
         if !fits || level > 0 && map.nodes.contains(&block) {
-            let why = format!("it names block {block} of a volume of {}", self.ext.metadata.shape.blocks);
+            let why = format!("it names block {block} of a volume of {}", self.parts.metadata.shape.blocks);
             self.map_fault(number, why, map);
             return Ok(());
         }
@@ -199,7 +199,7 @@ impl Check<'_> {
         }
         map.nodes.push(block);
         let numbers = self.read(block)?;
-        let span = (self.ext.metadata.shape.block_bytes as u64 / 4).pow(level - 1);
+        let span = (self.parts.metadata.shape.block_bytes as u64 / 4).pow(level - 1);
         for (place, below) in numbers.chunks_exact(4).enumerate() {
             self.read_number(number, le32(below, 0), level - 1, first + place as u64 * span, map)?;
         }
@@ -212,8 +212,9 @@ impl Check<'_> {
         if !inode.has(flag::EXTENTS) {
             return self.write_numbers(inode, extents);
         }
-        let (block_bytes, has_tail) = (self.ext.metadata.shape.block_bytes, self.ext.metadata.shape.has_checksums());
-        let seed = self.ext.metadata.shape.checksums.inode_seed(number, inode.generation());
+        let (block_bytes, has_tail) =
+            (self.parts.metadata.shape.block_bytes, self.parts.metadata.shape.has_checksums());
+        let seed = self.parts.metadata.shape.checksums.inode_seed(number, inode.generation());
         let in_root = most_entries(inode.map().len(), false);
         let in_block = most_entries(block_bytes, has_tail);
         let mut nodes = 0;
@@ -250,7 +251,7 @@ impl Check<'_> {
             blocks.extend(each);
         }
         inode.map_mut().fill(0);
-        let pointers = self.ext.metadata.shape.block_bytes as u64 / 4;
+        let pointers = self.parts.metadata.shape.block_bytes as u64 / 4;
         let (mut first, mut nodes) = (0, 0);
         for place in 0..15u32 {
             let level = place.saturating_sub(DIRECT as u32 - 1);
@@ -270,11 +271,11 @@ impl Check<'_> {
         if level == 0 {
             return Some(*place);
         }
-        let (pointers, mut rest) = (self.ext.metadata.shape.block_bytes / 4, blocks);
+        let (pointers, mut rest) = (self.parts.metadata.shape.block_bytes / 4, blocks);
         let span = (pointers as u64).pow(level - 1);
         let block = self.take_block()?;
         *nodes += 1;
-        let mut bytes = vec![0; self.ext.metadata.shape.block_bytes];
+        let mut bytes = vec![0; self.parts.metadata.shape.block_bytes];
         for place in 0..pointers {
             let at = first + place as u64 * span;
             let (part, behind) = rest.split_at(rest.partition_point(|(block, _)| *block < at + span));

@@ -33,12 +33,15 @@ mod sums;
 mod tree;
 mod uses;
 
+pub use repair::{check, repair};
+
 use crate::device::HeldName;
-use crate::fs::ext::Ext;
 use crate::fs::ext::allocation::bits;
 use crate::fs::ext::blocks::Bytes;
 use crate::fs::ext::format::group::Descriptor;
 use crate::fs::ext::format::superblock::Superblock;
+use crate::fs::ext::journal_below::JournalBelow;
+use crate::fs::ext::parts::Parts;
 use crate::fs::volume::{Damage, FileKind, Timestamp, VolumeError};
 use crate::task::Task;
 use std::collections::{BTreeMap, BTreeSet};
@@ -49,7 +52,8 @@ const MOST_FINDINGS: usize = 1000;
 
 /// A walk over a volume.
 struct Check<'c> {
-    ext: Ext,
+    parts: Parts,
+    below: JournalBelow,
     task: &'c Task<'c>,
     now: Timestamp,
     superblock: Superblock,
@@ -141,13 +145,13 @@ impl Check<'_> {
 
     /// Reads a block, mended if it is. Its content is not checked.
     fn read(&self, block: u64) -> Result<Bytes, VolumeError> {
-        self.ext.metadata.block(self.task, block, &|| format!("block {block}"), &|_| Ok(()))
+        self.parts.metadata.block(self.task, block, &|| format!("block {block}"), &|_| Ok(()))
     }
 
     /// Changes a block, in memory.
     fn write(&mut self, block: u64, bytes: Vec<u8>) {
-        debug_assert_eq!(bytes.len(), self.ext.metadata.shape.block_bytes);
-        self.ext.metadata.blocks.set(block, &bytes);
+        debug_assert_eq!(bytes.len(), self.parts.metadata.shape.block_bytes);
+        self.parts.metadata.blocks.set(block, &bytes);
         self.changed.insert(block);
     }
 
@@ -179,7 +183,7 @@ impl Check<'_> {
 
     /// Takes the first free block; `None` if no block is free.
     fn take_block(&mut self) -> Option<u64> {
-        let end = self.ext.metadata.shape.blocks as u32;
+        let end = self.parts.metadata.shape.blocks as u32;
         let block = bits::next_clear(&self.walk.used, self.walk.next_free as u32, end)?;
         bits::put(&mut self.walk.used, block..block + 1, true);
         self.walk.next_free = u64::from(block) + 1;
@@ -189,7 +193,7 @@ impl Check<'_> {
     /// Walks over the volume once. Mended blocks stay in memory.
     fn walk(&mut self) -> Result<(), VolumeError> {
         loop {
-            let shape = &self.ext.metadata.shape;
+            let shape = &self.parts.metadata.shape;
             self.walk = Walk {
                 used: vec![0; (shape.blocks as usize).div_ceil(8)],
                 used_inodes: vec![0; shape.inodes as usize / 8],

@@ -25,7 +25,7 @@ impl Check<'_> {
         for extent in &map.extents {
             taken.extend(self.mark(extent.place..extent.place + u64::from(extent.count)));
         }
-        if self.ext.metadata.shape.features.has(SHARED_BLOCKS) {
+        if self.parts.metadata.shape.features.has(SHARED_BLOCKS) {
             taken.clear();
         }
         if let Some(first) = taken.first() {
@@ -141,10 +141,10 @@ impl Check<'_> {
             }
         };
         let blocks = blocks + u64::from(inode.attribute_block() != 0);
-        inode.set_blocks(blocks, self.ext.metadata.shape.block_bytes);
+        inode.set_blocks(blocks, self.parts.metadata.shape.block_bytes);
         if self.is_directory(number) {
             let end = extents.last().map_or(0, |extent| extent.end());
-            inode.set_size(end * self.ext.metadata.shape.block_bytes as u64);
+            inode.set_size(end * self.parts.metadata.shape.block_bytes as u64);
         }
         self.put_inode(number, &inode)
     }
@@ -153,7 +153,7 @@ impl Check<'_> {
         let mut inode = self.inode(number)?;
         let mut block = self.read(inode.attribute_block())?.to_vec();
         let mut blocks =
-            inode.sectors(self.ext.metadata.shape.block_bytes) * 512 / self.ext.metadata.shape.block_bytes as u64;
+            inode.sectors(self.parts.metadata.shape.block_bytes) * 512 / self.parts.metadata.shape.block_bytes as u64;
         match self.take_block() {
             Some(place) => {
                 set_sharers(&mut block, 1);
@@ -167,7 +167,7 @@ impl Check<'_> {
                 blocks = blocks.saturating_sub(1);
             }
         }
-        inode.set_blocks(blocks, self.ext.metadata.shape.block_bytes);
+        inode.set_blocks(blocks, self.parts.metadata.shape.block_bytes);
         self.put_inode(number, &inode)
     }
 

@@ -10,8 +10,10 @@
 
 use super::{Check, Walk, seconds};
 use crate::device::{Medium, Monitor};
+use crate::fs::ext::ExtSettings;
 use crate::fs::ext::blocks::Bytes;
 use crate::fs::ext::error::{OpenExtError, damaged};
+use crate::fs::ext::format::bytes::uuid;
 use crate::fs::ext::format::features::{
     BIGALLOC, JOURNAL_DEV, META_BG, NEEDS_RECOVERY, ORPHAN_FILE, ORPHAN_PRESENT, WIDE,
 };
@@ -19,15 +21,17 @@ use crate::fs::ext::format::inode::Inode;
 use crate::fs::ext::format::orphans;
 use crate::fs::ext::format::shape::{JOURNAL, Shape};
 use crate::fs::ext::format::superblock::{LENGTH, MAGIC, PLACE, Superblock, state};
-use crate::fs::ext::inspect::uuid;
 use crate::fs::ext::journal::{FoundRegion, RegionSuperblock};
+use crate::fs::ext::journal_below::JournalBelow;
+use crate::fs::ext::marking::tell_copies;
 use crate::fs::ext::media::Below;
-use crate::fs::ext::recovery::copies::{copy_of_superblock, named_as_in, summed_anew};
+use crate::fs::ext::recovery::copies::{check_fixed_fields, copy_of_superblock, named_as_in, summed_anew};
 use crate::fs::ext::recovery::memory::wanted_memory;
 use crate::fs::ext::recovery::open::read_superblock;
-use crate::fs::ext::recovery::vm_aware::unless_gone;
+use crate::fs::ext::recovery::opening::Opening;
+use crate::fs::ext::recovery::region::replayed_region;
+use crate::fs::ext::recovery::vm_aware::{replayed_memory, unless_gone};
 use crate::fs::ext::settings::JournalKind;
-use crate::fs::ext::{Ext, ExtSettings};
 use crate::fs::station::{Mounting, RepairOutcome};
 use crate::fs::volume::{Damage, VolumeError};
 use crate::label::{Cause, Content, Label};
@@ -51,93 +55,85 @@ enum Source {
     Mended,
 }
 
-impl Ext {
-    /// Checks the volume on these devices, and changes nothing.
-    pub fn check(below: Vec<Medium>, settings: &ExtSettings) -> Result<Vec<Damage>, OpenExtError> {
-        let task = Task::at(Time::ZERO);
-        let mut check = Check::open(&task, below, settings, &Mounting::at(0, 0), false)?;
-        check.walk()?;
-        check.known()?;
-        Ok(check.walk.findings)
-    }
-
-    /// Checks the volume on these devices, and repairs it.
-    pub fn repair(
-        below: Vec<Medium>,
-        settings: &ExtSettings,
-        mounting: &Mounting,
-    ) -> Result<RepairOutcome, OpenExtError> {
-        let task = Task::at(Time::ZERO);
-        let mut check = Check::open(&task, below, settings, mounting, true)?;
-        check.walk()?;
-        check.known()?;
-        if let Some(why) = check.unwritable() {
-            return match check.walk.findings.is_empty() {
-                true => Ok(RepairOutcome { repaired: Vec::new(), left: Vec::new() }),
-                false => Err(OpenExtError::Unrepairable(why)),
-            };
-        }
-        let repaired = std::mem::take(&mut check.walk.findings);
-        let mut left = Vec::new();
-        check.free_orphans()?;
-        check.make_journal()?;
-        for _ in 0..MOST_WALKS {
-            check.walk.findings.clear();
-            check.walk()?;
-            left = std::mem::take(&mut check.walk.findings);
-            if left.is_empty() {
-                break;
-            }
-        }
-        check.store()?;
-        Ok(RepairOutcome { repaired, left })
-    }
+/// Checks the volume on these devices, and changes nothing.
+pub fn check(below: Vec<Medium>, settings: &ExtSettings) -> Result<Vec<Damage>, OpenExtError> {
+    let task = Task::at(Time::ZERO);
+    let mut check = Check::open(&task, below, settings, &Mounting::at(0, 0), false)?;
+    check.walk()?;
+    check.known()?;
+    Ok(check.walk.findings)
 }
 
-impl Ext {
-    /// Checks a superblock that takes the place of a damaged one, and has it name the memory below if that has something
-    /// of the volume: nothing in it is to be lost because the superblock was.
-    fn find_journal_again(
-        &mut self,
-        task: &Task<'_>,
-        superblock: &mut Superblock,
-        source: Source,
-    ) -> Result<Option<Damage>, OpenExtError> {
-        if source == Source::Mended {
-            self.check_fixed_fields(task).map_err(|why| {
-                OpenExtError::Superblock(format!(
-                    "its checksum is wrong, there is no copy of it, and it does not fit: {why}"
-                ))
-            })?;
-        }
-        let Some(memory) = self.naming_of_memory() else {
-            self.take_number_of_begun_region(superblock, source);
-            return Ok(None);
+/// Checks the volume on these devices, and repairs it.
+pub fn repair(below: Vec<Medium>, settings: &ExtSettings, mounting: &Mounting) -> Result<RepairOutcome, OpenExtError> {
+    let task = Task::at(Time::ZERO);
+    let mut check = Check::open(&task, below, settings, mounting, true)?;
+    check.walk()?;
+    check.known()?;
+    if let Some(why) = check.unwritable() {
+        return match check.walk.findings.is_empty() {
+            true => Ok(RepairOutcome { repaired: Vec::new(), left: Vec::new() }),
+            false => Err(OpenExtError::Unrepairable(why)),
         };
-        // Since this program counts, superblock and copies name the journal that has blocks.
-        if self.names_a_journal() || self.mount_number.is_counted() {
-            return Ok(None);
-        }
-        superblock.name_memory(Some(memory.0));
-        superblock.set_mount_number(memory.1);
-        superblock.sum();
-        self.metadata.shape.journal_inode = 0;
-        (self.journal_uuid, self.mount_number) = memory;
-        self.head.get_mut().superblock = superblock.clone();
-        let what = format!("memory {} has blocks of the volume, which does not name it", uuid(memory.0));
-        Ok(Some(Damage { what, repair: "they are taken as those of its journal".to_string() }))
     }
-
-    /// A cut in the first write of a mount may leave the name of a region without its number: nothing is in it.
-    fn take_number_of_begun_region(&mut self, superblock: &mut Superblock, source: Source) {
-        let region = self.nvm().and_then(|nvm| FoundRegion::find(&**nvm).ok().flatten());
-        let Some(RegionSuperblock { volume, region, mount, .. }) = region.map(|found| found.superblock) else { return };
-        let is_begun = mount.count() == self.mount_number.count() + 1;
-        if source == Source::Mended && volume == self.uuid && region == self.journal_uuid && is_begun {
-            superblock.set_mount_number(mount);
-            superblock.sum();
-            self.mount_number = mount;
+    let repaired = std::mem::take(&mut check.walk.findings);
+    let mut left = Vec::new();
+    check.free_orphans()?;
+    check.make_journal()?;
+    for _ in 0..MOST_WALKS {
+        check.walk.findings.clear();
+        check.walk()?;
+        left = std::mem::take(&mut check.walk.findings);
+        if left.is_empty() {
+            break;
         }
+    }
+    check.store()?;
+    Ok(RepairOutcome { repaired, left })
+}
+
+/// Checks a superblock that takes the place of a damaged one, and has it name the memory below if that has something
+/// of the volume: nothing in it is to be lost because the superblock was.
+fn find_journal_again(
+    task: &Task<'_>,
+    opening: &mut Opening,
+    superblock: &mut Superblock,
+    source: Source,
+) -> Result<Option<Damage>, OpenExtError> {
+    if source == Source::Mended {
+        check_fixed_fields(task, &opening.parts.metadata).map_err(|why| {
+            OpenExtError::Superblock(format!(
+                "its checksum is wrong, there is no copy of it, and it does not fit: {why}"
+            ))
+        })?;
+    }
+    let Some(memory) = opening.below.naming_of_memory() else {
+        take_number_of_begun_region(&mut opening.below, superblock, source);
+        return Ok(None);
+    };
+    // Since this program counts, superblock and copies name the journal that has blocks.
+    if opening.below.is_named(&opening.parts.metadata.shape) || opening.below.mount_number.is_counted() {
+        return Ok(None);
+    }
+    superblock.name_memory(Some(memory.0));
+    superblock.set_mount_number(memory.1);
+    superblock.sum();
+    opening.parts.metadata.shape.journal_inode = 0;
+    (opening.below.journal, opening.below.mount_number) = memory;
+    opening.parts.head.get_mut().superblock = superblock.clone();
+    let what = format!("memory {} has blocks of the volume, which does not name it", uuid(memory.0));
+    Ok(Some(Damage { what, repair: "they are taken as those of its journal".to_string() }))
+}
+
+/// A cut in the first write of a mount may leave the name of a region without its number: nothing is in it.
+fn take_number_of_begun_region(below: &mut JournalBelow, superblock: &mut Superblock, source: Source) {
+    let region = below.nvm().and_then(|nvm| FoundRegion::find(&**nvm).ok().flatten());
+    let Some(RegionSuperblock { volume, region, mount, .. }) = region.map(|found| found.superblock) else { return };
+    let is_begun = mount.count() == below.mount_number.count() + 1;
+    if source == Source::Mended && volume == below.volume && region == below.journal && is_begun {
+        superblock.set_mount_number(mount);
+        superblock.sum();
+        below.mount_number = mount;
     }
 }
 
@@ -181,17 +177,16 @@ impl<'c> Check<'c> {
             }
         };
         let memory = wanted_memory(settings, memory, journal.is_some(), false)?;
-        let mut ext = match Ext::on(media, journal, superblock.clone(), settings, mounting) {
+        let mut opening = match Opening::on(media, (journal, memory), superblock.clone(), settings, mounting) {
             Err(OpenExtError::Unreadable(features)) => {
                 let why = format!("it has features that are not known here: {features}");
                 return Err(OpenExtError::Uncheckable(why));
             }
             opened => opened?,
         };
-        ext.take_memory(memory);
-        ext.changes.read_only = Some("it is checked".to_string());
+        opening.parts.changes.read_only = Some("it is checked".to_string());
         if source_of != Source::Primary {
-            findings.extend(ext.find_journal_again(task, &mut superblock, source_of)?);
+            findings.extend(find_journal_again(task, &mut opening, &mut superblock, source_of)?);
         }
         if superblock.state() & state::ERRORS != 0 {
             let what = "the superblock says that errors were found".to_string();
@@ -201,8 +196,10 @@ impl<'c> Check<'c> {
         let (groups, changed, orphans) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
         let walk = Walk { findings, ..Walk::default() };
         let (stored, begun, doubtful, log, wants_journal) = (primary, superblock.clone(), BTreeSet::new(), None, false);
+        let Opening { parts, below, .. } = opening;
         let mut check = Check {
-            ext,
+            parts,
+            below,
             task,
             now,
             superblock,
@@ -229,30 +226,30 @@ impl<'c> Check<'c> {
 
     /// If the volume's journal is in memory: takes the blocks that it has. The volume is one with a log in its own inode then.
     pub(super) fn replay_region(&mut self, writes: bool) -> Result<(), OpenExtError> {
-        if !self.ext.names_a_journal() {
+        if !self.below.is_named(&self.parts.metadata.shape) {
             return Ok(());
         }
-        if self.ext.settings.journal == Some(JournalKind::Inline) && self.ext.journal_media.is_none() {
+        if self.parts.settings.journal == Some(JournalKind::Inline) && self.below.media.is_none() {
             // While this has the name, no monitor takes back the memory from its spill.
-            self.given_up = Some(self.ext.hold_memory_name()?);
-            let what = format!("the volume's journal is {}, which is given up", uuid(self.ext.journal_uuid));
+            self.given_up = Some(self.below.hold_memory_name()?);
+            let what = format!("the volume's journal is {}, which is given up", uuid(self.below.journal));
             self.found(what, "the log in the volume takes its place: what the other had that is not home is lost");
             self.name_own_log();
             return Ok(());
         }
-        if let Some(monitor) = self.ext.monitor().map(Arc::clone) {
+        if let Some(monitor) = self.below.monitor().map(Arc::clone) {
             return self.recover_memory(&*monitor, writes);
         }
-        let Some(nvm) = self.ext.nvm().map(Arc::clone) else { return Ok(()) };
-        let region = self.ext.named_region(&*nvm)?;
-        let replayed = self.ext.replayed_region(&*nvm, &region);
+        let Some(nvm) = self.below.nvm().map(Arc::clone) else { return Ok(()) };
+        let region = self.below.named_region(&self.parts.metadata, &*nvm)?;
+        let replayed = replayed_region(&self.parts.metadata.shape, &*nvm, &region);
         for error in replayed.damaged {
             self.found(error.to_string(), "it is left out, and the block stays as it was");
         }
         self.take_blocks(replayed.blocks, writes)?;
         self.name_own_log();
         if writes {
-            self.ext.metadata.media.flush(self.task)?;
+            self.parts.metadata.media.flush(self.task)?;
             let region = region.let_go(&*nvm);
             self.write_superblock()?;
             region.emptied().write(&*nvm);
@@ -262,15 +259,15 @@ impl<'c> Check<'c> {
 
     /// Takes the blocks that a monitor keeps.
     fn recover_memory(&mut self, monitor: &dyn Monitor, writes: bool) -> Result<(), OpenExtError> {
-        let kept = self.ext.kept_memory(monitor)?;
-        let replayed = self.ext.replayed_memory(&kept);
+        let kept = self.below.kept_memory(monitor)?;
+        let replayed = replayed_memory(&self.parts.metadata, &kept);
         for error in replayed.damaged {
             self.found(error.to_string(), "it is left out, and the block stays as it was");
         }
         self.take_blocks(replayed.blocks, writes)?;
         self.name_own_log();
         if writes {
-            self.ext.metadata.media.flush(self.task)?;
+            self.parts.metadata.media.flush(self.task)?;
             unless_gone(monitor, self.task.ask(|at| monitor.let_go(at, replayed.next.0)).map(drop))?;
             self.write_superblock()?;
             unless_gone(monitor, monitor.end())?;
@@ -280,17 +277,17 @@ impl<'c> Check<'c> {
 
     /// Writes the superblock to its place, and makes it durable.
     pub(super) fn write_superblock(&mut self) -> Result<(), OpenExtError> {
-        self.ext.tell_copies(self.task, &self.superblock)?;
+        tell_copies(self.task, &self.parts.metadata, self.below.volume, &self.superblock)?;
         let (place, block) = self.superblock_block()?;
-        self.ext.metadata.media.write(self.task, place, &block, LABEL)?;
-        self.ext.metadata.blocks.set(place, &block);
-        Ok(self.ext.metadata.media.flush(self.task)?)
+        self.parts.metadata.media.write(self.task, place, &block, LABEL)?;
+        self.parts.metadata.blocks.set(place, &block);
+        Ok(self.parts.metadata.media.flush(self.task)?)
     }
 
     /// The block of the superblock, with that in it.
     pub(super) fn superblock_block(&self) -> Result<(u64, Vec<u8>), VolumeError> {
         let (place, at) =
-            (self.ext.metadata.shape.superblock_block(0), PLACE as usize % self.ext.metadata.shape.block_bytes);
+            (self.parts.metadata.shape.superblock_block(0), PLACE as usize % self.parts.metadata.shape.block_bytes);
         let mut block = self.read(place)?.to_vec();
         block[at..at + LENGTH].copy_from_slice(self.superblock.bytes());
         Ok((place, block))
@@ -300,33 +297,33 @@ impl<'c> Check<'c> {
     fn name_own_log(&mut self) {
         self.superblock.name_memory(None);
         self.superblock.sum();
-        self.ext.metadata.shape.journal_inode = JOURNAL;
+        self.parts.metadata.shape.journal_inode = JOURNAL;
     }
 
     /// Takes the newest bytes of blocks from a journal.
     pub(super) fn take_blocks(&mut self, blocks: BTreeMap<u64, Bytes>, writes: bool) -> Result<(), OpenExtError> {
-        let superblock_block = self.ext.metadata.shape.superblock_block(0);
+        let superblock_block = self.parts.metadata.shape.superblock_block(0);
         for (block, bytes) in blocks {
             if block == superblock_block {
-                let at = PLACE as usize % self.ext.metadata.shape.block_bytes;
+                let at = PLACE as usize % self.parts.metadata.shape.block_bytes;
                 self.take_superblock(Superblock::new(&bytes[at..at + LENGTH]));
             }
             if writes {
-                self.ext.metadata.media.write(self.task, block, &bytes, LABEL)?;
+                self.parts.metadata.media.write(self.task, block, &bytes, LABEL)?;
             }
-            self.ext.metadata.blocks.set(block, &bytes);
+            self.parts.metadata.blocks.set(block, &bytes);
         }
         Ok(())
     }
 
     /// Takes a superblock from the log, if it is one of this volume.
     fn take_superblock(&mut self, superblock: Superblock) {
-        match Shape::of(&superblock, self.ext.metadata.media.size_bytes()) {
+        match Shape::of(&superblock, self.parts.metadata.media.size_bytes()) {
             Ok(shape)
                 if (shape.blocks, shape.block_bytes)
-                    == (self.ext.metadata.shape.blocks, self.ext.metadata.shape.block_bytes) =>
+                    == (self.parts.metadata.shape.blocks, self.parts.metadata.shape.block_bytes) =>
             {
-                self.ext.metadata.shape = shape;
+                self.parts.metadata.shape = shape;
                 self.superblock = superblock;
             }
             Ok(_) => self.found("the journal has a superblock of another volume", "it is left out"),
@@ -339,8 +336,8 @@ impl<'c> Check<'c> {
         let mut listed = Vec::new();
         let mut next = self.superblock.first_orphan();
         while next != 0 {
-            let can_be = next <= self.ext.metadata.shape.inodes
-                && !self.ext.metadata.shape.is_reserved(next)
+            let can_be = next <= self.parts.metadata.shape.inodes
+                && !self.parts.metadata.shape.is_reserved(next)
                 && !listed.contains(&next);
             let inode = if can_be { Some(self.inode(next)?) } else { None };
             let Some(inode) = inode.filter(|inode| inode.kind().is_some()) else {
@@ -359,15 +356,15 @@ impl<'c> Check<'c> {
             next = inode.deleted();
         }
         self.orphans.extend(listed);
-        if self.ext.metadata.shape.features.has(ORPHAN_FILE) && self.ext.metadata.shape.orphan_file != 0 {
+        if self.parts.metadata.shape.features.has(ORPHAN_FILE) && self.parts.metadata.shape.orphan_file != 0 {
             self.find_filed_orphans()?;
         }
         Ok(())
     }
 
     fn find_filed_orphans(&mut self) -> Result<(), VolumeError> {
-        let own = self.ext.metadata.shape.orphan_file;
-        if own > self.ext.metadata.shape.inodes {
+        let own = self.parts.metadata.shape.orphan_file;
+        if own > self.parts.metadata.shape.inodes {
             return Err(damaged("the file of orphans", format!("it has inode {own}")));
         }
         for place in self.orphan_blocks()? {
@@ -375,7 +372,7 @@ impl<'c> Check<'c> {
             match orphans::read(&block, place, seed) {
                 Ok(named) => {
                     let can_be = |orphan: &u32| {
-                        *orphan <= self.ext.metadata.shape.inodes && !self.ext.metadata.shape.is_reserved(*orphan)
+                        *orphan <= self.parts.metadata.shape.inodes && !self.parts.metadata.shape.is_reserved(*orphan)
                     };
                     let named: Vec<u32> = named.into_iter().filter(can_be).collect();
                     self.orphans.extend(named);
@@ -390,7 +387,7 @@ impl<'c> Check<'c> {
     }
 
     fn orphan_blocks(&mut self) -> Result<Vec<u64>, VolumeError> {
-        let own = self.ext.metadata.shape.orphan_file;
+        let own = self.parts.metadata.shape.orphan_file;
         let inode = self.inode(own)?;
         let known = self.walk.findings.len();
         let map = self.read_map(own, &inode)?;
@@ -399,12 +396,12 @@ impl<'c> Check<'c> {
     }
 
     fn orphan_seed(&self) -> Result<Option<u32>, VolumeError> {
-        let own = self.ext.metadata.shape.orphan_file;
-        Ok(self.ext.metadata.shape.checksums.inode_seed(own, self.inode(own)?.generation()))
+        let own = self.parts.metadata.shape.orphan_file;
+        Ok(self.parts.metadata.shape.checksums.inode_seed(own, self.inode(own)?.generation()))
     }
 
     fn empty_orphan_block(&mut self, place: u64) -> Result<(), VolumeError> {
-        let mut empty = vec![0; self.ext.metadata.shape.block_bytes];
+        let mut empty = vec![0; self.parts.metadata.shape.block_bytes];
         orphans::clear(&mut empty, place, self.orphan_seed()?);
         self.write(place, empty);
         Ok(())
@@ -424,7 +421,7 @@ impl<'c> Check<'c> {
             self.cut_to_size(number, &inode)?;
         }
         self.superblock.set32(232, 0);
-        if self.ext.metadata.shape.features.has(ORPHAN_FILE) && self.ext.metadata.shape.orphan_file != 0 {
+        if self.parts.metadata.shape.features.has(ORPHAN_FILE) && self.parts.metadata.shape.orphan_file != 0 {
             for place in self.orphan_blocks()? {
                 self.empty_orphan_block(place)?;
             }
@@ -436,7 +433,7 @@ impl<'c> Check<'c> {
 
     /// Drops blocks of a file behind its end. The rest of the last one reads as zeros.
     fn cut_to_size(&mut self, number: u32, inode: &Inode) -> Result<(), VolumeError> {
-        let block_bytes = self.ext.metadata.shape.block_bytes as u64;
+        let block_bytes = self.parts.metadata.shape.block_bytes as u64;
         let (size, end) = (inode.size(), inode.size().div_ceil(block_bytes));
         if !inode.has_map() {
             return Ok(());
@@ -458,7 +455,7 @@ impl<'c> Check<'c> {
 
     /// Refuses a volume that a walk would call damaged, although it is sound.
     fn refuse_uncheckable(&self) -> Result<(), OpenExtError> {
-        let shape = &self.ext.metadata.shape;
+        let shape = &self.parts.metadata.shape;
         let why = if shape.features.has(BIGALLOC) {
             "it has clusters (bigalloc)".to_string()
         } else if shape.blocks > u64::from(u32::MAX) {
@@ -476,14 +473,14 @@ impl<'c> Check<'c> {
 
     /// Why the volume cannot be repaired here, if so.
     fn unwritable(&self) -> Option<String> {
-        let unwritable = self.ext.metadata.shape.features.unwritable();
+        let unwritable = self.parts.metadata.shape.features.unwritable();
         (!unwritable.is_empty()).then(|| unwritable.join(", "))
     }
 
     /// Writes the mended blocks.
     fn store(&mut self) -> Result<(), OpenExtError> {
         self.leave_log()?;
-        let (media, task) = (Arc::clone(&self.ext.metadata.media), self.task);
+        let (media, task) = (Arc::clone(&self.parts.metadata.media), self.task);
         let was_clean = self.superblock.state() == state::CLEAN && !self.superblock.features().has(NEEDS_RECOVERY);
         if self.changed.is_empty() && was_clean && self.superblock == self.stored {
             return Ok(());
@@ -514,11 +511,11 @@ impl<'c> Check<'c> {
     /// Writes the superblock to its place.
     fn put_superblock(&mut self) -> Result<(), OpenExtError> {
         self.superblock.sum();
-        self.ext.tell_copies(self.task, &self.superblock)?;
+        tell_copies(self.task, &self.parts.metadata, self.below.volume, &self.superblock)?;
         let (block, bytes) = self.superblock_block()?;
         self.write(block, bytes.clone());
-        self.ext.metadata.media.write(self.task, block, &bytes, LABEL)?;
-        Ok(self.ext.metadata.media.flush(self.task)?)
+        self.parts.metadata.media.write(self.task, block, &bytes, LABEL)?;
+        Ok(self.parts.metadata.media.flush(self.task)?)
     }
 }
 

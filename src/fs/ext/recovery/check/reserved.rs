@@ -20,7 +20,7 @@ pub(super) const RESIZE: u32 = 7;
 impl Check<'_> {
     /// Checks the inode, whose fields can be those of a file. One that is damaged is made anew.
     pub(super) fn resize_inode(&mut self, number: u32, stored: Inode, has_sum: bool) -> Result<(), VolumeError> {
-        let shape = self.ext.metadata.shape.clone();
+        let shape = self.parts.metadata.shape.clone();
         if !shape.features.has(RESIZE_INODE) {
             self.found(format!("inode {number} reserves blocks, and the volume has no such feature"), "it is freed");
             return self.free_inode(number);
@@ -70,7 +70,7 @@ impl Check<'_> {
     fn holder_behind(&mut self, shape: &Shape) -> Option<u64> {
         for group in 0..shape.groups {
             let descriptor = self.groups[group as usize];
-            let Ok(bitmap) = self.ext.allocation().block_bitmap(self.task, group, &descriptor) else { continue };
+            let Ok(bitmap) = self.parts.allocation().block_bitmap(self.task, group, &descriptor) else { continue };
             let first = shape.group_start(group);
             for at in 0..shape.blocks_of_group(group) as u32 {
                 let block = first + u64::from(at);

@@ -28,13 +28,13 @@ impl Check<'_> {
     /// Compares bitmaps and counts with the use of blocks and inodes.
     pub(super) fn sums(&mut self) -> Result<(), VolumeError> {
         let (mut free_blocks, mut free_inodes) = (0u64, 0u64);
-        for group in 0..self.ext.metadata.shape.groups {
+        for group in 0..self.parts.metadata.shape.groups {
             let (blocks, inodes) = self.group_sums(group)?;
             free_blocks += u64::from(blocks);
             free_inodes += u64::from(inodes);
         }
         let said = (joined(self.superblock.u32(344), self.superblock.u32(12)), self.superblock.u32(16));
-        let wide = self.ext.metadata.shape.features.has(crate::fs::ext::format::features::WIDE);
+        let wide = self.parts.metadata.shape.features.has(crate::fs::ext::format::features::WIDE);
         let said = if wide { said } else { (said.0 & u64::from(u32::MAX), said.1) };
         // A volume in use counts in memory.
         let is_in_use = self.superblock.features().has(NEEDS_RECOVERY);
@@ -52,13 +52,13 @@ impl Check<'_> {
 
     /// Compares the bitmaps and counts of a group, and returns its free blocks and inodes.
     fn group_sums(&mut self, group: u32) -> Result<(u32, u32), VolumeError> {
-        let shape = self.ext.metadata.shape.clone();
+        let shape = self.parts.metadata.shape.clone();
         let stored = self.groups[group as usize];
         let mut descriptor = stored;
         let has_flags = shape.checksums.cover_groups();
         let (first, count) = (shape.group_start(group), shape.blocks_of_group(group) as u32);
         let first_inode = group * shape.group_inodes;
-        let (block_bytes, inode_bytes) = self.ext.allocation().bitmap_bytes();
+        let (block_bytes, inode_bytes) = self.parts.allocation().bitmap_bytes();
         let is_last = group + 1 == shape.groups;
         if is_last && has_flags && stored.has(flag::NO_BLOCKS) {
             let what = format!("the block bitmap of group {group}, the last one, is said to be unwritten");
@@ -84,7 +84,7 @@ impl Check<'_> {
             summed_bytes: inode_bytes,
             first: u64::from(first_inode) + 1,
         };
-        let unwritten = self.ext.allocation().new_block_bitmap(group, &stored);
+        let unwritten = self.parts.allocation().new_block_bitmap(group, &stored);
         if let Some(sum) = self.bitmap(group, &blocks, &unwritten)? {
             descriptor.flags &= !flag::NO_BLOCKS;
             descriptor.block_bitmap_sum = sum;
@@ -126,8 +126,8 @@ impl Check<'_> {
     fn bitmap(&mut self, group: u32, bitmap: &Bitmap, unwritten: &[u8]) -> Result<Option<u32>, VolumeError> {
         let Bitmap { name, place, first, count, .. } = bitmap;
         let stored = if bitmap.is_unwritten { unwritten.into() } else { self.read(*place)? };
-        let (length, checksums) = (bitmap.summed_bytes, self.ext.metadata.shape.checksums);
-        let sum = |bytes: &[u8]| bitmap_sum(&bytes[..length], self.ext.metadata.shape.descriptor_bytes, checksums);
+        let (length, checksums) = (bitmap.summed_bytes, self.parts.metadata.shape.checksums);
+        let sum = |bytes: &[u8]| bitmap_sum(&bytes[..length], self.parts.metadata.shape.descriptor_bytes, checksums);
         let is_sound = bitmap.is_unwritten || sum(&stored).is_none_or(|sum| sum == bitmap.said_sum);
         if is_sound && stored[..] == bitmap.right[..] {
             return Ok(None);

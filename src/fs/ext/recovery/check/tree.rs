@@ -147,7 +147,7 @@ impl Check<'_> {
             self.found(format!("no block is free for the directory with inode {number}"), "it is not made");
             return Ok(false);
         };
-        let shape = &self.ext.metadata.shape;
+        let shape = &self.parts.metadata.shape;
         let mut inode = Inode::empty(shape.inode_bytes, shape.extra_bytes);
         inode.set_mode(FileKind::Directory, permissions);
         inode.set_links(2);
@@ -171,16 +171,16 @@ impl Check<'_> {
 
     /// A free inode; `None` if all are in use. The first one of a table that was never written is not taken.
     fn take_inode(&mut self) -> Result<Option<u32>, VolumeError> {
-        let has_flags = self.ext.metadata.shape.checksums.cover_groups();
-        for group in 0..self.ext.metadata.shape.groups {
+        let has_flags = self.parts.metadata.shape.checksums.cover_groups();
+        for group in 0..self.parts.metadata.shape.groups {
             let mut descriptor = self.groups[group as usize];
             if has_flags && descriptor.has(group_flag::NO_INODES) {
                 continue;
             }
-            let first = group * self.ext.metadata.shape.group_inodes;
-            let free = bits::next_clear(&self.walk.used_inodes, first, first + self.ext.metadata.shape.group_inodes);
+            let first = group * self.parts.metadata.shape.group_inodes;
+            let free = bits::next_clear(&self.walk.used_inodes, first, first + self.parts.metadata.shape.group_inodes);
             let Some(free) = free else { continue };
-            let rest = self.ext.metadata.shape.group_inodes - (free - first) - 1;
+            let rest = self.parts.metadata.shape.group_inodes - (free - first) - 1;
             if has_flags && descriptor.never_used > rest {
                 descriptor.never_used = rest;
                 self.groups[group as usize] = descriptor;

@@ -20,27 +20,27 @@ const BAD_BLOCKS: u32 = 1;
 impl Check<'_> {
     /// Marks bad blocks, and the block of mounts. A bad block of the volume's own structures stays theirs.
     pub(super) fn place_bad_blocks(&mut self) -> Result<(), VolumeError> {
-        if let Some(block) = self.ext.metadata.shape.mount_block {
+        if let Some(block) = self.parts.metadata.shape.mount_block {
             self.place_mount_block(block)?;
         }
         let mut inode = self.inode(BAD_BLOCKS)?;
         if inode.bytes().iter().all(|byte| *byte == 0) {
             return Ok(());
         }
-        let sums = self.ext.metadata.shape.checksums;
+        let sums = self.parts.metadata.shape.checksums;
         let is_sound = inode.checksum(BAD_BLOCKS, sums).is_none_or(|sum| sum == inode.said_checksum());
         let is_list = inode.mode() == 0 && inode.links() == 0 && inode.user() == 0 && inode.group() == 0;
         if !is_list || !is_sound || inode.attribute_block() != 0 || inode.has(flag::INLINE) {
             self.found("the inode of bad blocks is damaged", "the list of bad blocks becomes empty");
-            inode = Inode::empty(self.ext.metadata.shape.inode_bytes, 0);
+            inode = Inode::empty(self.parts.metadata.shape.inode_bytes, 0);
             return self.put_inode(BAD_BLOCKS, &inode);
         }
         let map = self.read_map(BAD_BLOCKS, &inode)?;
         if map.is_damaged {
             self.walk.rebuilds.insert(BAD_BLOCKS, Vec::new());
         }
-        let (own, first) = (self.place_of_inode(BAD_BLOCKS).0, self.ext.metadata.shape.superblock_block(0));
-        let head = first..first + 1 + self.ext.metadata.shape.descriptor_blocks();
+        let (own, first) = (self.place_of_inode(BAD_BLOCKS).0, self.parts.metadata.shape.superblock_block(0));
+        let head = first..first + 1 + self.parts.metadata.shape.descriptor_blocks();
         let is_needed = |extent: &Extent| {
             let bad = extent.place..extent.place + u64::from(extent.count);
             bad.contains(&own) || bad.start < head.end && head.start < bad.end
@@ -48,7 +48,7 @@ impl Check<'_> {
         if map.extents.iter().any(is_needed) {
             let what = "the list of bad blocks names the superblock, its descriptors, or its own inode";
             self.found(what, "the list becomes empty: there is no other place for these");
-            inode = Inode::empty(self.ext.metadata.shape.inode_bytes, 0);
+            inode = Inode::empty(self.parts.metadata.shape.inode_bytes, 0);
             return self.put_inode(BAD_BLOCKS, &inode);
         }
         for node in &map.nodes {
@@ -68,13 +68,13 @@ impl Check<'_> {
 
     /// Marks the block in which a mount, or a check, says that it has the volume. Only e2fsck mends it.
     fn place_mount_block(&mut self, block: u64) -> Result<(), VolumeError> {
-        if !self.ext.metadata.shape.holds(block, 1) {
+        if !self.parts.metadata.shape.holds(block, 1) {
             self.found(format!("the block of mounts is block {block}, which the volume has not"), "another is taken");
             return Ok(());
         }
         self.mark(block..block + 1);
         let bytes = self.read(block)?;
-        let seed = self.ext.metadata.shape.checksums.seed();
+        let seed = self.parts.metadata.shape.checksums.seed();
         let is_sound = seed.is_none_or(|seed| crc32c_raw(seed, &bytes[..MOUNT_SUM]) == le32(&bytes, MOUNT_SUM));
         if le32(&bytes, 0) != MOUNT_MAGIC || !is_sound {
             self.found(format!("block {block}, that of mounts, is damaged"), "it is made anew");
@@ -99,13 +99,13 @@ impl Check<'_> {
             self.found(format!("the volume has {what}, and its superblock does not say so"), "it does now");
             if is_old {
                 self.superblock.set32(76, 1);
-                self.superblock.set32(84, self.ext.metadata.shape.first_inode);
-                self.superblock.set16(88, self.ext.metadata.shape.inode_bytes as u16);
+                self.superblock.set32(84, self.parts.metadata.shape.first_inode);
+                self.superblock.set16(88, self.parts.metadata.shape.inode_bytes as u16);
             }
             let features = self.superblock.features().with(feature);
             self.superblock.set_features(features);
             self.superblock.sum();
-            self.ext.metadata.shape.features = features;
+            self.parts.metadata.shape.features = features;
         }
     }
 }
