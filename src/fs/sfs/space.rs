@@ -4,13 +4,12 @@
 //! would gain nothing. The rest is available to files and their metadata. A new block is refused when no space is left,
 //! so that every accepted block can be written.
 
-use super::memory::{INODE_BYTES, Shares};
+use super::Limits;
+use super::memory::Shares;
+use super::metadata::MetadataFiles;
 use super::settings::SfsSettings;
-use super::write_back::WriteBack;
-use super::{Limits, Relief, Sfs, SfsError};
-use crate::fs::sfs::files::attributes::Space;
 use crate::fs::sfs::media::format::{BLOCK, DAT_ENTRIES, blocks_that_fit};
-use crate::task::Task;
+use crate::fs::volume::Space;
 
 /// At least one segment in this many is dead, even on a full volume.
 const DEAD: u32 = 24;
@@ -108,70 +107,25 @@ impl Limits {
         let needed = self.of_checkpoint();
         needed + (self.low() - needed) / 2
     }
-}
-
-impl Sfs {
-    /// Bytes of metadata that the next checkpoint writes or loads.
-    pub(super) fn changed_bytes(&mut self) -> u64 {
-        let blocks = self.files.metadata.blocks.dirty()
-            + self.files.metadata.dat.file().dirty_pages()
-            + self.files.metadata.inode_file.file().dirty_pages()
-            + self.files.inodes.changed_pages();
-        blocks as u64 * BLOCK as u64
-            + self.files.inodes.changed() as u64 * INODE_BYTES
-            + self.files.records.len() as u64
-    }
 
     /// True if `blocks` new blocks and their metadata fit after `more` blocks are freed.
-    fn fits(&self, blocks: u64, more: u64) -> bool {
+    pub fn fits(&self, metadata: &MetadataFiles, blocks: u64, more: u64) -> bool {
         // A map block for each 512 blocks, a page of the DAT for each 128, and the path down to them.
-        self.files.metadata.used_blocks() + blocks + blocks / 100 + PATH <= self.limits.usable + more
-    }
-
-    /// True if `blocks` new blocks fit now.
-    pub(super) fn has_space(&self, blocks: u64) -> bool {
-        self.fits(blocks, 0)
-    }
-
-    /// Fails unless `blocks` new blocks fit. Takes a checkpoint if they fit after it.
-    pub(super) fn check_space(&mut self, task: &Task<'_>, blocks: u64) -> Result<(), SfsError> {
-        if self.fits(blocks, 0) {
-            return Ok(());
-        }
-        if !self.fits(blocks, self.files.metadata.reclaimable()) {
-            let free = self.limits.usable.saturating_sub(self.files.metadata.used_blocks());
-            return Err(SfsError::NoSpace { free, blocks: self.limits.usable });
-        }
-        if self.relief == Relief::ByCaller {
-            // A caller that shares the volume takes the checkpoint outside the gate, and repeats the call.
-            self.wants_checkpoint = true;
-            return Err(SfsError::NoSpace { free: 0, blocks: self.limits.usable });
-        }
-        self.write_back(task).checkpoint_after(WriteBack::keep_room)
+        metadata.used_blocks() + blocks + blocks / 100 + PATH <= self.usable + more
     }
 
     /// Total and free space.
-    pub fn space(&self) -> Space {
-        let free =
-            (self.limits.usable + self.files.metadata.reclaimable()).saturating_sub(self.files.metadata.used_blocks());
-        // The metadata that `check_space` requires for new blocks, and the blocks of a new file, are not reported as
-        // available.
+    pub fn space(&self, metadata: &MetadataFiles) -> Space {
+        let free = (self.usable + metadata.reclaimable()).saturating_sub(metadata.used_blocks());
+        // The metadata that is required for new blocks, and the blocks of a new file, are not reported as available.
         let promised = free.saturating_sub(2 * PATH);
         let free_inodes = promised * INODES_OF_MANY / MANY;
         Space {
-            blocks: self.limits.usable,
+            blocks: self.usable,
             free_blocks: free,
             available_blocks: promised * 100 / 101,
-            inodes: self.files.metadata.inode_file.used() + free_inodes,
+            inodes: metadata.inode_file.used() + free_inodes,
             free_inodes,
         }
-    }
-
-    /// Writes out dirty blocks after a change, or takes a checkpoint, if they exceed the limits.
-    pub(super) fn relieve(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
-        if self.relief == Relief::ByCaller {
-            return Ok(());
-        }
-        self.write_back(task).relieve()
     }
 }

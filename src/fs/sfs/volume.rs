@@ -11,7 +11,7 @@
 //! safe).
 
 use super::media::{FetchedBlocks, Media};
-use super::write_back::{Turns, WriteBack};
+use super::write_back::{Room, Turns, WriteBack};
 use super::{DirectoryEntry, FileKind, InodeNumber, NewFile, Relief, Sfs, Timestamp};
 use crate::device::Account;
 use crate::fs::Durable;
@@ -218,7 +218,7 @@ impl SfsVolume {
                 let answer = act(sfs);
                 sfs.files.media.end_turn();
                 wants_checkpoint = std::mem::take(&mut sfs.wants_checkpoint);
-                is_memory_short = answer.is_ok() && sfs.is_memory_short();
+                is_memory_short = answer.is_ok() && Room::of(sfs).is_memory_short();
                 answer
             });
             if answer.is_err() && wants_checkpoint && checkpoints < MOST_CHECKPOINTS {

@@ -170,7 +170,7 @@ impl Sfs {
     /// Fails if the new blocks of a range do not fit.
     fn check_new(&mut self, task: &Task<'_>, inode: u64, places: Range<u64>) -> Result<(), SfsError> {
         // Usually all blocks of the range fit, new or not.
-        if self.has_space(places.end - places.start) {
+        if self.writer.limits.fits(&self.files.metadata, places.end - places.start, 0) {
             return Ok(());
         }
         let mut new = 0;
@@ -194,7 +194,7 @@ impl Sfs {
         file.size = file.size.max(end);
         file.times.written(now);
         file.is_unlogged = true;
-        self.counts.received.add(Label::host(content), blocks);
+        self.received.add(Label::host(content), blocks);
         Ok(())
     }
 
@@ -214,7 +214,7 @@ impl Sfs {
             return Err(SfsError::Invalid("a range has at least one byte"));
         }
         let places = offset / BLOCK_BYTES..end.div_ceil(BLOCK_BYTES);
-        if self.has_space(places.end - places.start) {
+        if self.writer.limits.fits(&self.files.metadata, places.end - places.start, 0) {
             return Ok(places);
         }
         // Existing blocks need no space.
@@ -237,7 +237,7 @@ impl Sfs {
 
     /// Maximum bytes reserved at once, so that the next checkpoint fits.
     pub(in crate::fs::sfs) fn most_reserved_at_once(&self) -> u64 {
-        (self.limits.metadata as u64 * crate::fs::sfs::media::format::DAT_ENTRIES / 4).max(1) * BLOCK_BYTES
+        (self.writer.limits.metadata as u64 * crate::fs::sfs::media::format::DAT_ENTRIES / 4).max(1) * BLOCK_BYTES
     }
 
     /// Reserves blocks from `offset`, which read as zeros. The file grows to their end unless `keep_size`.
@@ -292,7 +292,7 @@ impl Sfs {
             self.files.zero(task, inode.0, offset, first * BLOCK_BYTES)?;
             self.files.zero(task, inode.0, last * BLOCK_BYTES, end)?;
             let unmapped = self.files.unmap(task, inode.0, first..last);
-            self.all_or_fail("a punch", unmapped)?;
+            self.writer.all_or_fail(&self.files, "a punch", unmapped)?;
             self.log_record(&Record::Unmap { inode: inode.0, places: first..last });
             self.files.records.end();
             // An fdatasync must record it, too.
@@ -317,7 +317,7 @@ impl Sfs {
             size < before || size == before && self.files.next_mapped(task, inode, first, MOST_BLOCKS)?.is_some();
         if is_cut {
             let unmapped = self.files.unmap(task, inode, first..u64::MAX);
-            self.all_or_fail("a truncation", unmapped)?;
+            self.writer.all_or_fail(&self.files, "a truncation", unmapped)?;
             self.log_record(&Record::Unmap { inode, places: first..u64::MAX });
             self.files.records.end();
         }

@@ -229,7 +229,8 @@ impl Sfs {
         let names: usize = attributes.keys().map(|name| name.len() + 1).sum();
         let bytes: usize = attributes.iter().map(|(name, value)| 5 + name.len() + value.len()).sum();
         // A checkpoint must fit all earlier changes.
-        let most = (self.limits.metadata / 2).clamp(FEW_BLOCKS, crate::fs::sfs::files::attribute_blocks::MOST_BLOCKS);
+        let most =
+            (self.writer.limits.metadata / 2).clamp(FEW_BLOCKS, crate::fs::sfs::files::attribute_blocks::MOST_BLOCKS);
         if names > LONGEST_LIST || 4 + bytes > most * BLOCK {
             return Err(SfsError::ManyAttributes { most: (most * BLOCK) as u64 });
         }

@@ -337,7 +337,7 @@ impl Sfs {
     pub fn release(&mut self, task: &Task<'_>, inode: InodeNumber, times: u64) -> Result<(), SfsError> {
         if self.files.inodes.drop_references(inode.0, times)
             && self.files.orphans.contains(&inode.0)
-            && self.faults.read_only.is_none()
+            && self.writer.faults.read_only.is_none()
         {
             self.files.free_inode(task, inode.0)?;
         }

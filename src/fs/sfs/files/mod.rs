@@ -62,6 +62,9 @@ pub(super) struct Files {
     pub dirty_blocks: DirtyBlocks,
     /// Log records of changes that are not yet written.
     pub records: Records,
+    /// Files renamed over others since the last log records. They are written with those records, so that a crash does
+    /// not leave an empty file.
+    pub renamed: BTreeSet<u64>,
     pub clock: Clock,
     /// True if anything changed since the last checkpoint.
     pub is_changed: bool,

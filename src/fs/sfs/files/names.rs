@@ -309,7 +309,7 @@ impl Sfs {
         new: &NewFile,
     ) -> Result<u64, SfsError> {
         let now = self.files.clock.wall(task);
-        let (number, generation) = (self.files.metadata.inode_file.take(task)?, self.superblock.generation());
+        let (number, generation) = (self.files.metadata.inode_file.take(task)?, self.writer.superblock.generation());
         let mut inode = Inode::new(number, generation, new.kind, now);
         inode.permissions = new.permissions & 0o7777;
         inode.user = new.user;
@@ -354,7 +354,7 @@ impl Sfs {
 
     /// Frees a new inode if the rest of its creation failed.
     fn or_free_inode(&mut self, task: &Task<'_>, number: u64, made: Result<(), SfsError>) -> Result<(), SfsError> {
-        if made.is_err() && self.faults.read_only.is_none() {
+        if made.is_err() && self.writer.faults.read_only.is_none() {
             self.files.inode_mut(task, number)?.links = 0;
             self.files.orphans.insert(number);
             // If that fails, it stays an orphan, which the next mount frees.

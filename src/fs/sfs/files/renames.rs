@@ -100,7 +100,7 @@ impl Sfs {
         self.log_record(&Record::NoName { directory: from.0.0, name: from.1 });
         if let Some(other) = replaced {
             self.files.change_links(task, other.inode.0, -1 - subdirectories(other.kind))?;
-            self.renamed.insert(inode);
+            self.files.renamed.insert(inode);
         }
         self.log_record(&Record::Name { directory: to.0.0, inode, kind: file.kind, name: to.1 });
         self.files.update_directory(task, from.0.0, links.from)?;

@@ -28,6 +28,7 @@ use crate::fs::sfs::media::format::MOST_BLOCKS;
 use crate::fs::sfs::media::format::{BLOCK, BlockRecord, Kind, NO_GROUP, Superblock};
 use crate::fs::sfs::media::invariants;
 use crate::fs::sfs::placement::Tick;
+use crate::fs::sfs::write_back::Writer;
 use crate::fs::sfs::{FileKind, InodeNumber, Sfs, SfsError, Timestamp};
 use crate::task::Task;
 use std::collections::BTreeSet;
@@ -36,7 +37,7 @@ use std::collections::BTreeSet;
 ///
 /// Fails if the device does.
 pub(super) fn roll_forward(task: &Task<'_>, volume: &mut Sfs) -> Result<Vec<Finding>, SfsError> {
-    let Sfs { superblock, log: Log { flushed, epoch, .. }, files, limits, .. } = volume;
+    let Sfs { files, writer: Writer { superblock, log: Log { flushed, epoch, .. }, limits, .. }, .. } = volume;
     let followed =
         log_tail::behind(superblock, LogReader::new(task, &files.media, superblock.identity), &files.segments)?;
     let mut damage = followed.damage;
