@@ -93,7 +93,7 @@ pub(super) fn create(
     media.clear_zones(emptying)?;
     let mut sfs = assemble(media, settings, limits, superblock, identity);
     make_root(task, &mut sfs.files, sfs.writer.superblock.generation())?;
-    sfs.checkpoint(task, false)?;
+    sfs.write_back(task).checkpoint(false)?;
     Ok(sfs)
 }
 

@@ -13,22 +13,28 @@
 //! | `media` | on-media structures and their invariants; the device, divided into segments |
 //! | [`placement`] | the group of a written block, and the victims of cleaning |
 //! | `metadata` | metadata files: trees of pages under a root in the superblock |
-//! | `log` | segments and partial segments: writer and reader |
-//! | `files` | files and names: the calls |
+//! | `log` | segments and partial segments, and their reader |
+//! | `files` | the files in memory: inodes, maps, names, data |
 //! | `write_back` | dirty blocks and metadata are written to the log, and segments are freed |
+//! | `calls` | the calls of a volume |
 //! | `recovery` | opening a volume, strict or lenient; roll forward, survey, check and repair |
 //!
 //! Types, each of which can be read by itself:
 //!
 //! | type | content |
 //! |---|---|
-//! | `files::Files` | inodes, maps, names and blocks as they are in memory, and the methods that change them there |
+//! | `files::Files` | inodes, maps, dirty blocks and records of changes as they are in memory, and the methods that change them there |
+//! | `files::names::Names`, `files::attribute_blocks::AttributeBlocks` | names and links; extended attributes. They borrow the files |
 //! | `metadata::MetadataFiles` | what the three metadata files say of blocks and inodes |
 //! | `log::Log`, `log::LogReader` | the ends of the log; partial segments as they were written |
-//! | `Limits`, `Faults`, `Clock` | limits of memory and of space; failures; wall-clock time and the clock of hotness |
-//! | `write_back::WriteBack` | turns that write dirty blocks, and free segments |
+//! | `write_back::Writer` | owns the log, the grouping, the superblock, the discards and the faults: blocks get addresses and are written |
+//! | `write_back`: `GroupWriter`, `Syncing`, `Cleaning`, `Checkpoint`, `Room` | what one turn writes or decides. They borrow the files and the writer |
+//! | `write_back::WriteBack` | the steps of writeback, in turns |
+//! | `Limits`, `Faults`, `Clock`, `write_back::Schedule` | limits of memory and of space; failures; wall-clock time and the clock of hotness; times of background work |
 //! | `recovery`: `Loading`, `CheckpointFields`, `RollForward`, `Surveyor`, `Mending` | steps of opening, checking and repairing; each borrows what it needs |
 //! | [`Sfs`] | the calls: may the volume be written, is there space, what goes to the log, and is memory short |
+//!
+//! A call goes one way: `Sfs`, a step of `WriteBack`, a checkpoint, the cleaner or a sync, the groups, the writer, the media.
 //!
 //! | file | content |
 //! |---|---|
@@ -44,6 +50,7 @@
 //!
 //! The code is the same for stamps and bytes. With stamps, metadata stays in memory, since stamps cannot be read back.
 
+mod calls;
 mod clock;
 mod error;
 mod failure;
@@ -77,12 +84,13 @@ pub use recovery::{
 pub use settings::{Fsync, KIND, SfsSettings};
 pub use volume::SfsVolume;
 
-use crate::device::{Account, UnitMap};
+use crate::device::Account;
 use crate::fs::Durable;
 use crate::label::Tally;
 use crate::task::Task;
 use crate::time::Time;
 use files::Files;
+use files::removal::free_inode;
 use log::records::Record;
 use memory::Shares;
 use placement::{Future, Hint};
@@ -273,11 +281,6 @@ impl Sfs {
         self.write_back(task).sync()
     }
 
-    /// Takes a checkpoint of a volume that is not shared.
-    fn checkpoint(&mut self, task: &Task<'_>, clean: bool) -> Result<(), SfsError> {
-        self.write_back(task).checkpoint(clean)
-    }
-
     /// Writes out dirty blocks after a change, or takes a checkpoint, if they exceed the limits.
     fn relieve(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
         if self.relief == Relief::ByCaller {
@@ -349,7 +352,7 @@ impl Sfs {
 
     fn take_last_checkpoint(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
         for inode in std::mem::take(&mut self.files.orphans) {
-            self.files.free_inode(task, inode)?;
+            free_inode(task, &mut self.files, inode)?;
         }
         let mut write_back = self.write_back(task);
         write_back.keep_room()?;
@@ -367,18 +370,6 @@ impl Sfs {
                 .filter(|view| !self.files.segments.get(view.number).is_metadata)
                 .collect(),
             centres: self.writer.grouping.centres().to_vec(),
-        }
-    }
-
-    /// The state of each segment.
-    fn unit_map(&self) -> UnitMap {
-        let segments = || (0..self.files.segments.count()).map(|number| self.files.segments.get(number));
-        UnitMap {
-            unit: "segment",
-            size: self.writer.limits.segment_capacity.into(),
-            live: segments().map(|segment| segment.live).collect(),
-            states: segments().map(|segment| segment.state.name()).collect(),
-            ..UnitMap::default()
         }
     }
 
@@ -400,7 +391,7 @@ impl Sfs {
             read_blocks: self.files.reads.blocks,
             events,
             chosen: Some((&KIND, self.settings.chosen(&self.writer.limits, self.files.media.segment_blocks()))),
-            map: Some(self.unit_map()),
+            map: Some(self.files.segments.unit_map(self.writer.limits.segment_capacity)),
             below: vec![self.files.media.account()],
             ..Account::default()
         }

@@ -8,6 +8,7 @@ use super::Limits;
 use super::memory::Shares;
 use super::metadata::MetadataFiles;
 use super::settings::SfsSettings;
+use crate::fs::sfs::files::attribute_blocks;
 use crate::fs::sfs::media::format::{BLOCK, DAT_ENTRIES, blocks_that_fit};
 use crate::fs::volume::Space;
 
@@ -35,6 +36,8 @@ const PATH: u64 = 8;
 /// a hundredth of a block for its map and its DAT entry.
 const INODES_OF_MANY: u64 = 16 * 170 * 100;
 const MANY: u64 = 170 * 100 + 16 * 101;
+/// Blocks of extended attributes that a file can have on the smallest volume: one maximum value, and some small ones.
+const FEW_ATTRIBUTE_BLOCKS: usize = 18;
 /// Minimum number of segments.
 pub(super) const FEWEST_SEGMENTS: u32 = 24;
 
@@ -87,6 +90,16 @@ impl Limits {
     /// can be given out between two checkpoints, when no number is given out twice.
     pub fn most_taken(&self, log_blocks: u64) -> u64 {
         2 * log_blocks + (self.metadata as u64 + 1) * DAT_ENTRIES
+    }
+
+    /// Maximum blocks reserved at once, so that the next checkpoint fits.
+    pub fn most_reserved_at_once(&self) -> u64 {
+        (self.metadata as u64 * DAT_ENTRIES / 4).max(1)
+    }
+
+    /// Blocks of extended attributes that a file can have: a checkpoint must fit all earlier changes.
+    pub fn most_attribute_blocks(&self) -> usize {
+        (self.metadata / 2).clamp(FEW_ATTRIBUTE_BLOCKS, attribute_blocks::MOST_BLOCKS)
     }
 
     /// Segments that one checkpoint may take.

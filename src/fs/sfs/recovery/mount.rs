@@ -75,7 +75,7 @@ fn mount(task: &Task<'_>, opened: Opened, access: Access) -> Result<Sfs, OpenSfs
         // that says that nothing follows would have the next mount not look for it.
         Checkpoint::of(task, &mut sfs).write_superblocks(false)?;
     } else {
-        sfs.checkpoint(task, false)?;
+        sfs.write_back(task).checkpoint(false)?;
         // Should the power fail again and again, and nothing else be done in between, there must be room for the
         // next such checkpoint.
         sfs.write_back(task).keep_room()?;

@@ -108,7 +108,7 @@ pub(super) fn repair_opened(task: &Task<'_>, opened: Opened) -> Result<(Repaired
     if was_unmounted {
         mount::go_on(task, &mut volume);
     }
-    volume.checkpoint(task, true)?;
+    volume.write_back(task).checkpoint(true)?;
     let left = surveyor(task, &mut volume).survey(true, &rebuilt)?.findings();
     volume.files.media.close(task)?;
     Ok((Repaired { findings, left }, volume))
