@@ -25,9 +25,6 @@ const LARGE: &[(&str, usize, usize)] = &[
     ("fs::ext::journal::nvm::NvmJournal", 37, 5),
     ("fs::ext::recovery::check::Check", 156, 17),
     ("fs::posix::Posix", 38, 9),
-    ("fs::sfs::Sfs", 150, 23),
-    ("fs::sfs::files::Files", 59, 9),
-    ("fs::sfs::write_back::WriteBack", 23, 6),
     ("translation::page_level::PageLevel", 65, 6),
     ("translation::zoned::Volume", 89, 10),
 ];
@@ -51,18 +48,6 @@ const KNOWN: &[(&str, usize, &[&str])] = &[
             "fs/ext/recovery/check/reserved.rs",
         ],
     ),
-    (
-        "fs::sfs::Sfs",
-        8,
-        &[
-            "fs/sfs/log/writing.rs",
-            "fs/sfs/write_back/checkpoint.rs",
-            "fs/sfs/write_back/cleaning.rs",
-            "fs/sfs/write_back/groups.rs",
-            "fs/sfs/write_back/syncs.rs",
-        ],
-    ),
-    ("fs::sfs::write_back::WriteBack", 2, &["fs/sfs/write_back/room.rs", "fs/sfs/write_back/syncs.rs"]),
     ("run::files::runner::Runner", 2, &["run/files/calls.rs", "run/files/runner.rs"]),
     (
         "translation::page_level::PageLevel",

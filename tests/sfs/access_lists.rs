@@ -4,7 +4,8 @@
 use super::calls::find;
 use super::machine::{Case, Machine};
 use flashpath::fs::Durable;
-use flashpath::fs::sfs::{FileKind, InodeNumber, NewFile, Sfs, SfsError};
+use flashpath::fs::sfs::{Change, FileKind, InodeNumber, NewFile, Sfs, SfsError};
+use flashpath::fs::volume::ExtendedChange;
 use flashpath::random::Random;
 use flashpath::task::Task;
 use flashpath::time::Time;
@@ -16,6 +17,13 @@ fn list(permissions: u16) -> Vec<u8> {
     vec![permissions as u8; 100 + usize::from(permissions % 7) * 3000]
 }
 
+/// Sets the list of a file, and its permissions.
+fn set_list(task: &Task<'_>, sfs: &mut Sfs, file: InodeNumber, permissions: u16) -> Result<(), SfsError> {
+    let extended = vec![ExtendedChange { name: LIST, value: Some(list(permissions).into()) }];
+    let change = Change { permissions: Some(permissions), extended, ..Change::default() };
+    sfs.change(task, file, &change).map(drop)
+}
+
 /// Creates files and changes their lists. `durable` becomes the permissions of `/file` at the last sync.
 fn work(task: &Task<'_>, sfs: &mut Sfs, durable: &mut u16) -> Result<(), SfsError> {
     for permissions in [0o640, 0o777, 0o600, 0o750, 0o666] {
@@ -25,7 +33,7 @@ fn work(task: &Task<'_>, sfs: &mut Sfs, durable: &mut u16) -> Result<(), SfsErro
         let new = NewFile { kind, permissions, user: 1, group: 2, device: 0, target: b"", attributes: &attributes };
         sfs.make(task, InodeNumber::ROOT, format!("{permissions:o}").as_bytes(), &new)?;
         let file = find(task, sfs, "/file")?;
-        sfs.set_access_list(task, file, LIST, Some(&list(permissions)), permissions)?;
+        set_list(task, sfs, file, permissions)?;
         sfs.sync_file(task, file, Durable::All)?;
         *durable = permissions;
     }
@@ -48,7 +56,7 @@ fn a_list_and_its_permissions_change_atomically() {
             attributes: &[],
         };
         let file = sfs.make(task, InodeNumber::ROOT, b"file", &new).unwrap();
-        sfs.set_access_list(task, file, LIST, Some(&list(0)), 0).unwrap();
+        set_list(task, &mut sfs, file, 0).unwrap();
         sfs.unmount(task).unwrap();
         drop(sfs);
         let mut cut = 0;

@@ -9,7 +9,8 @@ use super::memory::{self, Shares};
 use super::metadata::MetadataFiles;
 use super::settings::{Rest, SfsSettings};
 use super::space::FEWEST_SEGMENTS;
-use super::{Counts, Limits, Relief, Sfs, placement};
+use super::write_back::{Discards, Schedule, Writer};
+use super::{Events, Limits, Relief, Sfs, placement};
 use crate::device::Medium;
 use crate::fs::sfs::files::attributes::{FileKind, InodeNumber, Timestamp};
 use crate::fs::sfs::files::inode::Inode;
@@ -20,9 +21,9 @@ use crate::fs::sfs::media::format::{
     BLOCK, LOST, MAGIC, MOST_HEADS, Superblock, VERSION, blocks_that_fit, usage_pages,
 };
 use crate::fs::sfs::placement::VolumeShape;
+use crate::label::Tally;
 use crate::random::Random;
 use crate::task::Task;
-use crate::time::Time;
 use crate::units::format_size;
 use std::sync::Arc;
 use zerocopy::FromZeros;
@@ -45,121 +46,123 @@ pub struct Identity {
     pub origin: Timestamp,
 }
 
-impl Sfs {
-    /// Makes an empty volume on a medium, discarding its content, and mounts it.
-    pub fn create(
-        task: &Task<'_>,
-        mut medium: Medium,
-        settings: &SfsSettings,
-        identity: Identity,
-    ) -> Result<Sfs, OpenSfsError> {
-        let device_blocks = medium.blocks();
-        let by_default = 1 << (device_blocks * BLOCK as u64 / SEGMENTS).max(1).ilog2();
-        let by_default = by_default.clamp(*SEGMENT_BYTES.start(), *SEGMENT_BYTES.end());
-        let asked = settings.segment_bytes.unwrap_or(by_default) / BLOCK as u64;
-        let (segment_blocks, segments) = medium.cut(asked as u32);
-        if medium.prescribes_segments()
-            && let Some(asked) = settings.segment_bytes
-            && asked != u64::from(segment_blocks) * BLOCK as u64
-        {
-            let found = u64::from(segment_blocks) * BLOCK as u64;
-            return Err(OpenSfsError::Segment { found, asked });
-        }
-        let limits = check_shape(settings, segments, segment_blocks, medium.prescribes_segments())?;
-        let mut random = Random::new(identity.seed, "sfs volume");
-        let mut number = [0; 16];
-        number[..8].copy_from_slice(&random.bits().to_le_bytes());
-        number[8..].copy_from_slice(&random.bits().to_le_bytes());
-        let superblock = Superblock {
-            magic: MAGIC,
-            version: VERSION.into(),
-            identity: number,
-            created: identity.origin.0.into(),
-            device_blocks: device_blocks.into(),
-            segment_blocks: segment_blocks.into(),
-            segments: segments.into(),
-            next_partial: 1.into(),
-            ..Superblock::new_zeroed()
-        };
-        // Blocks of an earlier volume must not be taken for this one's.
-        if let Medium::Blocks(device) = &mut medium
-            && settings.discard
-        {
-            device.discard(crate::device::Lba(0), device_blocks, task.now())?;
-        }
-        let media = Media::new(medium, segment_blocks, segments);
-        let emptying = &Task::at(task.now());
-        media.clear_superblocks(emptying)?;
-        media.clear_zones(emptying)?;
-        let mut sfs = Sfs::assemble(media, settings, limits, superblock, identity);
-        sfs.make_root(task)?;
-        sfs.checkpoint(task, false)?;
-        Ok(sfs)
+/// Makes an empty volume on a medium, discarding its content, and mounts it.
+pub(super) fn create(
+    task: &Task<'_>,
+    mut medium: Medium,
+    settings: &SfsSettings,
+    identity: Identity,
+) -> Result<Sfs, OpenSfsError> {
+    let device_blocks = medium.blocks();
+    let by_default = 1 << (device_blocks * BLOCK as u64 / SEGMENTS).max(1).ilog2();
+    let by_default = by_default.clamp(*SEGMENT_BYTES.start(), *SEGMENT_BYTES.end());
+    let asked = settings.segment_bytes.unwrap_or(by_default) / BLOCK as u64;
+    let (segment_blocks, segments) = medium.cut(asked as u32);
+    if medium.prescribes_segments()
+        && let Some(asked) = settings.segment_bytes
+        && asked != u64::from(segment_blocks) * BLOCK as u64
+    {
+        let found = u64::from(segment_blocks) * BLOCK as u64;
+        return Err(OpenSfsError::Segment { found, asked });
     }
-
-    fn make_root(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
-        let (number, generation) = (self.files.metadata.inode_file.take(task)?, self.superblock.generation());
-        assert_eq!(InodeNumber(number), InodeNumber::ROOT, "the root is the first allocated inode");
-        let mut root = Inode::new(number, generation, FileKind::Directory, self.files.clock.wall(task));
-        root.permissions = 0o755;
-        root.links = 2;
-        root.parent = number;
-        self.files.inodes.insert(root);
-        Ok(())
+    let limits = check_shape(settings, segments, segment_blocks, medium.prescribes_segments())?;
+    let mut random = Random::new(identity.seed, "sfs volume");
+    let mut number = [0; 16];
+    number[..8].copy_from_slice(&random.bits().to_le_bytes());
+    number[8..].copy_from_slice(&random.bits().to_le_bytes());
+    let superblock = Superblock {
+        magic: MAGIC,
+        version: VERSION.into(),
+        identity: number,
+        created: identity.origin.0.into(),
+        device_blocks: device_blocks.into(),
+        segment_blocks: segment_blocks.into(),
+        segments: segments.into(),
+        next_partial: 1.into(),
+        ..Superblock::new_zeroed()
+    };
+    // Blocks of an earlier volume must not be taken for this one's.
+    if let Medium::Blocks(device) = &mut medium
+        && settings.discard
+    {
+        device.discard(crate::device::Lba(0), device_blocks, task.now())?;
     }
+    let media = Media::new(medium, segment_blocks, segments);
+    let emptying = &Task::at(task.now());
+    media.clear_superblocks(emptying)?;
+    media.clear_zones(emptying)?;
+    let mut sfs = assemble(media, settings, limits, superblock, identity);
+    make_root(task, &mut sfs.files, sfs.writer.superblock.generation())?;
+    sfs.write_back(task).checkpoint(false)?;
+    Ok(sfs)
+}
 
-    /// Assembles an empty volume in memory.
-    pub(super) fn assemble(
-        media: Media,
-        settings: &SfsSettings,
-        limits: Limits,
-        superblock: Superblock,
-        identity: Identity,
-    ) -> Sfs {
-        let (segments, segment_blocks) = (media.segments(), media.segment_blocks());
-        let (holds_stamps, media) = (media.holds_stamps(), Arc::new(media));
-        let shares = if holds_stamps { Shares::NO_BOUND } else { limits.shares };
-        let mut sfs = Sfs {
-            limits: Limits { shares, ..limits },
-            superblock,
-            log: Log::new(segments, holds_stamps, superblock.next_partial.get()),
-            files: Files {
-                metadata: MetadataFiles::new(&media, shares.metadata_blocks),
-                segments: Segments::new(segments, segment_blocks),
-                inodes: Inodes::new(shares.inodes, shares.indexes),
-                orphans: Default::default(),
-                dirty_blocks: DirtyBlocks::new(media.block_width()),
-                records: Records::default(),
-                clock: Clock {
-                    origin: identity.origin,
-                    created: superblock.created.get(),
-                    counts_writes: settings.counts_writes || !media.is_timed() && identity.origin.0 == 0,
-                    tick: placement::Tick(superblock.tick.get()),
-                },
-                is_changed: true,
-                reads: Reads::default(),
-                media,
-            },
+fn make_root(task: &Task<'_>, files: &mut Files, generation: u32) -> Result<(), SfsError> {
+    let number = files.metadata.inode_file.take(task)?;
+    assert_eq!(InodeNumber(number), InodeNumber::ROOT, "the root is the first allocated inode");
+    let mut root = Inode::new(number, generation, FileKind::Directory, files.clock.wall(task));
+    root.permissions = 0o755;
+    root.links = 2;
+    root.parent = number;
+    files.inodes.insert(root);
+    Ok(())
+}
+
+/// Assembles an empty volume in memory.
+pub(super) fn assemble(
+    media: Media,
+    settings: &SfsSettings,
+    limits: Limits,
+    superblock: Superblock,
+    identity: Identity,
+) -> Sfs {
+    let (segments, segment_blocks) = (media.segments(), media.segment_blocks());
+    let (holds_stamps, media) = (media.holds_stamps(), Arc::new(media));
+    let shares = if holds_stamps { Shares::NO_BOUND } else { limits.shares };
+    let mut sfs = Sfs {
+        files: Files {
+            metadata: MetadataFiles::new(&media, shares.metadata_blocks),
+            segments: Segments::new(segments, segment_blocks),
+            inodes: Inodes::new(shares.inodes, shares.indexes),
+            orphans: Default::default(),
+            dirty_blocks: DirtyBlocks::new(media.block_width()),
+            records: Records::default(),
             renamed: Default::default(),
+            clock: Clock {
+                origin: identity.origin,
+                created: superblock.created.get(),
+                counts_writes: settings.counts_writes || !media.is_timed() && identity.origin.0 == 0,
+                tick: placement::Tick(superblock.tick.get()),
+            },
+            is_changed: true,
+            reads: Reads::default(),
+            media,
+        },
+        writer: Writer {
+            log: Log::new(segments, holds_stamps, superblock.next_partial.get()),
+            superblock,
             grouping: settings.grouping.start(VolumeShape { seed: identity.seed, segments, segment_blocks }),
-            next_flush: Time::ZERO + settings.flush_ns,
-            next_checkpoint: Time::ZERO + settings.checkpoint_ns,
-            discards: Default::default(),
-            wants_checkpoint: false,
-            relief: Relief::AtOnce,
-            damage: Vec::new(),
+            limits: Limits { shares, ..limits },
+            counted_writes: settings.counted_writes,
+            discards: Discards::new(settings.discard),
             faults: Faults { has_lost_before: superblock.clean.get() == LOST, ..Faults::default() },
-            counts: Counts::default(),
-            settings: settings.clone(),
-        };
-        // The segment of metadata is open, too.
-        let by_device = sfs.files.media.most_open_segments().map_or(u32::MAX, |most| most.saturating_sub(1));
-        sfs.log.most_heads = (segments / SEGMENTS_OF_HEAD).min(by_device).clamp(1, MOST_HEADS as u32) as usize;
-        sfs.log.is_rest_mixed = settings.rest == Rest::Mixed;
-        sfs.files.media.write_behind(shares.in_flight);
-        sfs.files.metadata.bound(shares.dat_pages, shares.inode_pages);
-        sfs
-    }
+            sent: Tally::default(),
+            events: Events::default(),
+        },
+        schedule: Schedule::new(settings),
+        wants_checkpoint: false,
+        relief: Relief::AtOnce,
+        damage: Vec::new(),
+        received: Tally::default(),
+        settings: settings.clone(),
+    };
+    // The segment of metadata is open, too.
+    let by_device = sfs.files.media.most_open_segments().map_or(u32::MAX, |most| most.saturating_sub(1));
+    sfs.writer.log.most_heads = (segments / SEGMENTS_OF_HEAD).min(by_device).clamp(1, MOST_HEADS as u32) as usize;
+    sfs.writer.log.is_rest_mixed = settings.rest == Rest::Mixed;
+    sfs.files.media.write_behind(shares.in_flight);
+    sfs.files.metadata.bound(shares.dat_pages, shares.inode_pages);
+    sfs
 }
 
 /// Fails unless the volume has this identifier.

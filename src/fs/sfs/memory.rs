@@ -7,8 +7,8 @@
 //!
 //! A volume of stamps has no bound: stamps cannot be read back as metadata, so metadata stays in memory.
 
-use super::Sfs;
 use super::settings::SfsSettings;
+use crate::fs::sfs::files::Files;
 use crate::fs::sfs::files::inode::Inode;
 use crate::fs::sfs::media::format::BLOCK;
 
@@ -57,17 +57,26 @@ pub struct MemoryUse {
     pub indexes: u64,
 }
 
-impl Sfs {
-    /// Memory in use now.
-    pub fn memory_use(&mut self) -> MemoryUse {
-        let indexes = self.files.inodes.index_bytes() as u64;
-        let blocks = self.files.metadata.blocks.unchanged()
-            + self.files.metadata.dat.file().unchanged()
-            + self.files.metadata.inode_file.file().unchanged();
-        let cached = blocks as u64 * BLOCK as u64 + self.files.inodes.unchanged() as u64 * INODE_BYTES + indexes;
-        let dirty = (self.files.dirty_blocks.len() * self.files.media.block_width()) as u64;
-        MemoryUse { dirty, changed: self.changed_bytes(), cached, indexes }
+impl MemoryUse {
+    /// Memory that the files of a volume take now.
+    pub(super) fn of(files: &mut Files) -> MemoryUse {
+        let indexes = files.inodes.index_bytes() as u64;
+        let blocks = files.metadata.blocks.unchanged()
+            + files.metadata.dat.file().unchanged()
+            + files.metadata.inode_file.file().unchanged();
+        let cached = blocks as u64 * BLOCK as u64 + files.inodes.unchanged() as u64 * INODE_BYTES + indexes;
+        let dirty = (files.dirty_blocks.len() * files.media.block_width()) as u64;
+        MemoryUse { dirty, changed: changed_bytes(files), cached, indexes }
     }
+}
+
+/// Bytes of metadata that the next checkpoint writes or loads.
+pub(super) fn changed_bytes(files: &mut Files) -> u64 {
+    let blocks = files.metadata.blocks.dirty()
+        + files.metadata.dat.file().dirty_pages()
+        + files.metadata.inode_file.file().dirty_pages()
+        + files.inodes.changed_pages();
+    blocks as u64 * BLOCK as u64 + files.inodes.changed() as u64 * INODE_BYTES + files.records.len() as u64
 }
 
 impl Shares {

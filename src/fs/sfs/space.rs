@@ -4,13 +4,13 @@
 //! would gain nothing. The rest is available to files and their metadata. A new block is refused when no space is left,
 //! so that every accepted block can be written.
 
-use super::memory::{INODE_BYTES, Shares};
+use super::Limits;
+use super::memory::Shares;
+use super::metadata::MetadataFiles;
 use super::settings::SfsSettings;
-use super::write_back::WriteBack;
-use super::{Limits, Relief, Sfs, SfsError};
-use crate::fs::sfs::files::attributes::Space;
+use crate::fs::sfs::files::attribute_blocks;
 use crate::fs::sfs::media::format::{BLOCK, DAT_ENTRIES, blocks_that_fit};
-use crate::task::Task;
+use crate::fs::volume::Space;
 
 /// At least one segment in this many is dead, even on a full volume.
 const DEAD: u32 = 24;
@@ -36,6 +36,8 @@ const PATH: u64 = 8;
 /// a hundredth of a block for its map and its DAT entry.
 const INODES_OF_MANY: u64 = 16 * 170 * 100;
 const MANY: u64 = 170 * 100 + 16 * 101;
+/// Blocks of extended attributes that a file can have on the smallest volume: one maximum value, and some small ones.
+const FEW_ATTRIBUTE_BLOCKS: usize = 18;
 /// Minimum number of segments.
 pub(super) const FEWEST_SEGMENTS: u32 = 24;
 
@@ -90,6 +92,16 @@ impl Limits {
         2 * log_blocks + (self.metadata as u64 + 1) * DAT_ENTRIES
     }
 
+    /// Maximum blocks reserved at once, so that the next checkpoint fits.
+    pub fn most_reserved_at_once(&self) -> u64 {
+        (self.metadata as u64 * DAT_ENTRIES / 4).max(1)
+    }
+
+    /// Blocks of extended attributes that a file can have: a checkpoint must fit all earlier changes.
+    pub fn most_attribute_blocks(&self) -> usize {
+        (self.metadata / 2).clamp(FEW_ATTRIBUTE_BLOCKS, attribute_blocks::MOST_BLOCKS)
+    }
+
     /// Segments that one checkpoint may take.
     pub fn of_checkpoint(&self) -> u32 {
         self.floor / 2
@@ -108,70 +120,25 @@ impl Limits {
         let needed = self.of_checkpoint();
         needed + (self.low() - needed) / 2
     }
-}
-
-impl Sfs {
-    /// Bytes of metadata that the next checkpoint writes or loads.
-    pub(super) fn changed_bytes(&mut self) -> u64 {
-        let blocks = self.files.metadata.blocks.dirty()
-            + self.files.metadata.dat.file().dirty_pages()
-            + self.files.metadata.inode_file.file().dirty_pages()
-            + self.files.inodes.changed_pages();
-        blocks as u64 * BLOCK as u64
-            + self.files.inodes.changed() as u64 * INODE_BYTES
-            + self.files.records.len() as u64
-    }
 
     /// True if `blocks` new blocks and their metadata fit after `more` blocks are freed.
-    fn fits(&self, blocks: u64, more: u64) -> bool {
+    pub fn fits(&self, metadata: &MetadataFiles, blocks: u64, more: u64) -> bool {
         // A map block for each 512 blocks, a page of the DAT for each 128, and the path down to them.
-        self.files.metadata.used_blocks() + blocks + blocks / 100 + PATH <= self.limits.usable + more
-    }
-
-    /// True if `blocks` new blocks fit now.
-    pub(super) fn has_space(&self, blocks: u64) -> bool {
-        self.fits(blocks, 0)
-    }
-
-    /// Fails unless `blocks` new blocks fit. Takes a checkpoint if they fit after it.
-    pub(super) fn check_space(&mut self, task: &Task<'_>, blocks: u64) -> Result<(), SfsError> {
-        if self.fits(blocks, 0) {
-            return Ok(());
-        }
-        if !self.fits(blocks, self.files.metadata.reclaimable()) {
-            let free = self.limits.usable.saturating_sub(self.files.metadata.used_blocks());
-            return Err(SfsError::NoSpace { free, blocks: self.limits.usable });
-        }
-        if self.relief == Relief::ByCaller {
-            // A caller that shares the volume takes the checkpoint outside the gate, and repeats the call.
-            self.wants_checkpoint = true;
-            return Err(SfsError::NoSpace { free: 0, blocks: self.limits.usable });
-        }
-        self.write_back(task).checkpoint_after(WriteBack::keep_room)
+        metadata.used_blocks() + blocks + blocks / 100 + PATH <= self.usable + more
     }
 
     /// Total and free space.
-    pub fn space(&self) -> Space {
-        let free =
-            (self.limits.usable + self.files.metadata.reclaimable()).saturating_sub(self.files.metadata.used_blocks());
-        // The metadata that `check_space` requires for new blocks, and the blocks of a new file, are not reported as
-        // available.
+    pub fn space(&self, metadata: &MetadataFiles) -> Space {
+        let free = (self.usable + metadata.reclaimable()).saturating_sub(metadata.used_blocks());
+        // The metadata that is required for new blocks, and the blocks of a new file, are not reported as available.
         let promised = free.saturating_sub(2 * PATH);
         let free_inodes = promised * INODES_OF_MANY / MANY;
         Space {
-            blocks: self.limits.usable,
+            blocks: self.usable,
             free_blocks: free,
             available_blocks: promised * 100 / 101,
-            inodes: self.files.metadata.inode_file.used() + free_inodes,
+            inodes: metadata.inode_file.used() + free_inodes,
             free_inodes,
         }
-    }
-
-    /// Writes out dirty blocks after a change, or takes a checkpoint, if they exceed the limits.
-    pub(super) fn relieve(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
-        if self.relief == Relief::ByCaller {
-            return Ok(());
-        }
-        self.write_back(task).relieve()
     }
 }

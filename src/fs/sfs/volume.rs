@@ -7,15 +7,15 @@
 //!
 //! Gates are entered in this order. A task that writes back holds the volume in turns ([`Turns`]): between two turns
 //! the device writes, flushes, discards, and reads victims, under `log` alone. A read leaves `mounted` while the device
-//! reads a file's blocks, so that many reads overlap ([`reading`](crate::fs::sfs::files::reading) explains why that is
+//! reads a file's blocks, so that many reads overlap ([`data`](crate::fs::sfs::files::data) explains why that is
 //! safe).
 
 use super::media::{FetchedBlocks, Media};
-use super::write_back::{Turns, WriteBack};
+use super::write_back::{Room, Turns, WriteBack};
 use super::{DirectoryEntry, FileKind, InodeNumber, NewFile, Relief, Sfs, Timestamp};
 use crate::device::Account;
 use crate::fs::Durable;
-use crate::fs::sfs::files::reading::Covered;
+use crate::fs::sfs::files::data::Covered;
 use crate::fs::volume::steps::{self, Steps};
 use crate::fs::volume::{
     Allocation, Attributes, Call, ChangeRule, Damage, Found, FullEntry, Hold, Locked, Name, NameRule, NewFileRule,
@@ -218,7 +218,7 @@ impl SfsVolume {
                 let answer = act(sfs);
                 sfs.files.media.end_turn();
                 wants_checkpoint = std::mem::take(&mut sfs.wants_checkpoint);
-                is_memory_short = answer.is_ok() && sfs.is_memory_short();
+                is_memory_short = answer.is_ok() && Room::of(sfs).is_memory_short();
                 answer
             });
             if answer.is_err() && wants_checkpoint && checkpoints < MOST_CHECKPOINTS {
@@ -575,7 +575,8 @@ impl Volume for SfsVolume {
         // A long range is processed in parts, so that a checkpoint never exceeds its space.
         let (mut from, end) = (offset, offset.saturating_add(length));
         while reserves && from < end {
-            let part = self.call_in_gate(call, steps::NONE, |sfs| Ok(sfs.most_reserved_at_once()))?;
+            let part = self
+                .call_in_gate(call, steps::NONE, |sfs| Ok(sfs.writer.limits.most_reserved_at_once() * BLOCK_BYTES))?;
             let to = end.min(from.saturating_add(part));
             self.call_change(call, steps::NONE, |sfs| {
                 sfs.allocate(call.task, inode, from, to - from, keep_size || to < end)

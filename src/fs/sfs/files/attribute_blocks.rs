@@ -35,51 +35,59 @@ fn count(length: usize) -> usize {
     if length <= BLOCK { 0 } else { length.div_ceil(BLOCK) }
 }
 
-impl Files {
+/// The blocks of a file's extended attributes.
+pub(in crate::fs::sfs) struct AttributeBlocks<'f> {
+    task: &'f Task<'f>,
+    files: &'f mut Files,
+    inode: u64,
+}
+
+impl<'f> AttributeBlocks<'f> {
+    /// Of this file.
+    pub fn of(task: &'f Task<'f>, files: &'f mut Files, inode: u64) -> AttributeBlocks<'f> {
+        AttributeBlocks { task, files, inode }
+    }
+
     /// The encoded attributes of a file; empty if it has none.
-    pub(in crate::fs::sfs) fn attribute_bytes(&mut self, task: &Task<'_>, inode: u64) -> Result<Vec<u8>, SfsError> {
-        let first = self.inode(task, inode)?.attributes;
+    pub fn bytes(&mut self) -> Result<Vec<u8>, SfsError> {
+        let first = self.files.inode(self.task, self.inode)?.attributes;
         if first == 0 {
             return Ok(Vec::new());
         }
-        let list = self.attribute_list(task, inode, first)?;
-        let block = self.metadata_block(task, first, inode, NO_PLACE)?;
+        let list = self.list(first)?;
+        let block = self.files.metadata_block(self.task, first, self.inode, NO_PLACE)?;
         let length = encoded_length(&block[..]);
         if list.is_empty() {
             return Ok(block[..length.min(BLOCK)].to_vec());
         }
         let mut bytes = Vec::with_capacity(list.len() * BLOCK);
         for number in list {
-            bytes.extend_from_slice(&self.metadata_block(task, number, inode, NO_PLACE)?[..]);
+            bytes.extend_from_slice(&self.files.metadata_block(self.task, number, self.inode, NO_PLACE)?[..]);
         }
         bytes.truncate(length);
         Ok(bytes)
     }
 
-    fn attribute_list(&mut self, task: &Task<'_>, inode: u64, first: u64) -> Result<Vec<u64>, SfsError> {
-        listed_blocks(self.metadata_block(task, first, inode, NO_PLACE)?).ok_or_else(|| SfsError::Damaged {
-            what: format!("the extended attributes of inode {inode}"),
-            why: "they exceed the maximum length".to_string(),
+    fn list(&mut self, first: u64) -> Result<Vec<u64>, SfsError> {
+        listed_blocks(self.files.metadata_block(self.task, first, self.inode, NO_PLACE)?).ok_or_else(|| {
+            SfsError::Damaged {
+                what: format!("the extended attributes of inode {}", self.inode),
+                why: "they exceed the maximum length".to_string(),
+            }
         })
     }
 
     /// Stores a part of a file's encoded attributes, which have `length` bytes.
-    pub(in crate::fs::sfs) fn store_attribute_bytes(
-        &mut self,
-        task: &Task<'_>,
-        inode: u64,
-        length: usize,
-        at: usize,
-        bytes: &[u8],
-    ) -> Result<(), SfsError> {
+    pub fn store(&mut self, length: usize, at: usize, bytes: &[u8]) -> Result<(), SfsError> {
         if length < 4 || count(length) > MOST_BLOCKS || at + bytes.len() > length {
             let why = format!("a log record holds {} bytes at {at} of {length}", bytes.len());
-            return Err(SfsError::Damaged { what: format!("the extended attributes of inode {inode}"), why });
+            return Err(SfsError::Damaged { what: format!("the extended attributes of inode {}", self.inode), why });
         }
-        let list = self.resize_attributes(task, inode, length)?;
+        let list = self.resize(length)?;
         if list.is_empty() {
-            let first = self.inode(task, inode)?.attributes;
-            self.metadata_block_mut(task, first, inode, NO_PLACE)?[at..at + bytes.len()].copy_from_slice(bytes);
+            let first = self.files.inode(self.task, self.inode)?.attributes;
+            self.files.metadata_block_mut(self.task, first, self.inode, NO_PLACE)?[at..at + bytes.len()]
+                .copy_from_slice(bytes);
             return Ok(());
         }
         let mut rest = bytes;
@@ -87,7 +95,7 @@ impl Files {
         while !rest.is_empty() {
             let from = at % BLOCK;
             let (now, later) = rest.split_at(rest.len().min(BLOCK - from));
-            let block = self.metadata_block_mut(task, list[at / BLOCK], inode, NO_PLACE)?;
+            let block = self.files.metadata_block_mut(self.task, list[at / BLOCK], self.inode, NO_PLACE)?;
             block[from..from + now.len()].copy_from_slice(now);
             (rest, at) = (later, at + now.len());
         }
@@ -95,23 +103,23 @@ impl Files {
     }
 
     /// Resizes a file's attribute storage to `length` bytes. Returns the listed blocks.
-    fn resize_attributes(&mut self, task: &Task<'_>, inode: u64, length: usize) -> Result<Vec<u64>, SfsError> {
-        let mut first = self.inode(task, inode)?.attributes;
+    fn resize(&mut self, length: usize) -> Result<Vec<u64>, SfsError> {
+        let mut first = self.files.inode(self.task, self.inode)?.attributes;
         if first == 0 {
-            first = self.make_metadata_block(task, inode, NO_PLACE)?;
-            self.inode_mut(task, inode)?.attributes = first;
+            first = self.files.make_metadata_block(self.task, self.inode, NO_PLACE)?;
+            self.files.inode_mut(self.task, self.inode)?.attributes = first;
         }
-        let mut list = self.attribute_list(task, inode, first)?;
-        let before = encoded_length(&self.metadata_block(task, first, inode, NO_PLACE)?[..]);
+        let mut list = self.list(first)?;
+        let before = encoded_length(&self.files.metadata_block(self.task, first, self.inode, NO_PLACE)?[..]);
         while list.len() > count(length) {
             let number = list.pop().expect("the list is longer than needed");
-            self.free_metadata_block(task, inode, number)?;
+            self.free_metadata_block(number)?;
         }
         while list.len() < count(length) {
-            list.push(self.make_metadata_block(task, inode, NO_PLACE)?);
+            list.push(self.files.make_metadata_block(self.task, self.inode, NO_PLACE)?);
         }
         if length != before {
-            let block = self.metadata_block_mut(task, first, inode, NO_PLACE)?;
+            let block = self.files.metadata_block_mut(self.task, first, self.inode, NO_PLACE)?;
             block.fill(0);
             block[..4].copy_from_slice(&(length as u32 - 4).to_le_bytes());
             for (at, number) in (1..).zip(&list) {
@@ -123,37 +131,37 @@ impl Files {
 
     /// Removes all attributes of a file, and frees their blocks. If the list is unreadable, its blocks stay allocated
     /// without a reference until a repair.
-    pub(in crate::fs::sfs) fn free_attributes(&mut self, task: &Task<'_>, inode: u64) -> Result<(), SfsError> {
-        let first = self.inode(task, inode)?.attributes;
+    pub fn free(&mut self) -> Result<(), SfsError> {
+        let first = self.files.inode(self.task, self.inode)?.attributes;
         if first == 0 {
             return Ok(());
         }
-        let list = match self.attribute_list(task, inode, first) {
+        let list = match self.list(first) {
             Ok(list) => list,
             Err(SfsError::Damaged { .. }) => Vec::new(),
             Err(error) => return Err(error),
         };
-        self.inode_mut(task, inode)?.attributes = 0;
+        self.files.inode_mut(self.task, self.inode)?.attributes = 0;
         for number in list.into_iter().chain([first]) {
-            self.free_metadata_block(task, inode, number)?;
+            self.free_metadata_block(number)?;
         }
         Ok(())
     }
 
-    fn free_metadata_block(&mut self, task: &Task<'_>, inode: u64, number: u64) -> Result<(), SfsError> {
-        let entry = self.metadata.dat.get(task, number)?;
+    fn free_metadata_block(&mut self, number: u64) -> Result<(), SfsError> {
+        let entry = self.files.metadata.dat.get(self.task, number)?;
         if entry.is_taken != 1 {
             let why = format!("they refer to virtual block {number}, which is free");
-            return Err(SfsError::Damaged { what: format!("the extended attributes of inode {inode}"), why });
+            return Err(SfsError::Damaged { what: format!("the extended attributes of inode {}", self.inode), why });
         }
         let address = entry.address.get();
         if address != 0 {
-            let segment = (address / u64::from(self.media.segment_blocks())) as u32;
-            self.segments.lose(segment, Kind::Metadata, 0, 0);
+            let segment = (address / u64::from(self.files.media.segment_blocks())) as u32;
+            self.files.segments.lose(segment, Kind::Metadata, 0, 0);
         }
-        self.metadata.blocks.remove(number);
-        self.metadata.dat.free(task, number)?;
-        let file = self.inode_mut(task, inode)?;
+        self.files.metadata.blocks.remove(number);
+        self.files.metadata.dat.free(self.task, number)?;
+        let file = self.files.inode_mut(self.task, self.inode)?;
         file.blocks = file.blocks.saturating_sub(1);
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Calls on extended attributes. Their storage in blocks is in `attribute_blocks`.
+//! The extended attributes of a file, and their encoding. Their storage in blocks is in `attribute_blocks`.
 //!
 //! ```text
 //! 0  u32  bytes after this field      then, for each: u8 length of the name, u16 length of the value, name, value
@@ -6,24 +6,19 @@
 //!
 //! Attributes of more than one block have a u32 length of the value.
 
+use crate::fs::sfs::SfsError;
 use crate::fs::sfs::files::Files;
-use crate::fs::sfs::files::attributes::{InodeNumber, NewFile};
-use crate::fs::sfs::log::records::Record;
+use crate::fs::sfs::files::attribute_blocks::AttributeBlocks;
+use crate::fs::sfs::files::attributes::NewFile;
 use crate::fs::sfs::media::format::BLOCK;
-use crate::fs::sfs::{Sfs, SfsError};
 use crate::fs::volume::{LONGEST_LIST, LONGEST_NAME, LONGEST_VALUE};
 use crate::task::Task;
 use std::collections::BTreeMap;
 
-/// Blocks of attributes that a file can have on the smallest volume: one maximum value, and some small ones.
-const FEW_BLOCKS: usize = 18;
-/// Bytes of attributes in one log record.
-const PART: usize = BLOCK;
-
-type Attributes = BTreeMap<Vec<u8>, Vec<u8>>;
+pub(in crate::fs::sfs) type Attributes = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// Encodes the attributes. Names and values do not exceed their limits.
-fn encode(attributes: &Attributes) -> Vec<u8> {
+pub(in crate::fs::sfs) fn encode(attributes: &Attributes) -> Vec<u8> {
     let is_wide = 4 + attributes.iter().map(|(name, value)| 3 + name.len() + value.len()).sum::<usize>() > BLOCK;
     let mut bytes = vec![0; 4];
     for (name, value) in attributes {
@@ -60,181 +55,50 @@ pub(in crate::fs::sfs) fn blocks_of_attributes(bytes: &[u8]) -> u64 {
     bytes.len().div_ceil(BLOCK) as u64 + 1
 }
 
-impl Files {
-    fn all_attributes(&mut self, task: &Task<'_>, inode: u64) -> Result<Attributes, SfsError> {
-        let bytes = self.attribute_bytes(task, inode)?;
-        if bytes.is_empty() {
-            return Ok(Attributes::new());
-        }
-        decode(&bytes).ok_or_else(|| SfsError::Damaged {
-            what: format!("the extended attributes of inode {inode}"),
-            why: "their lengths are inconsistent".to_string(),
-        })
+/// All attributes of a file.
+pub(in crate::fs::sfs) fn all_attributes(
+    task: &Task<'_>,
+    files: &mut Files,
+    inode: u64,
+) -> Result<Attributes, SfsError> {
+    let bytes = AttributeBlocks::of(task, files, inode).bytes()?;
+    if bytes.is_empty() {
+        return Ok(Attributes::new());
     }
+    decode(&bytes).ok_or_else(|| SfsError::Damaged {
+        what: format!("the extended attributes of inode {inode}"),
+        why: "their lengths are inconsistent".to_string(),
+    })
 }
 
-impl Sfs {
-    /// The value of an extended attribute.
-    pub fn extended_attribute(
-        &mut self,
-        task: &Task<'_>,
-        inode: InodeNumber,
-        name: &[u8],
-    ) -> Result<Vec<u8>, SfsError> {
-        self.files.all_attributes(task, inode.0)?.remove(name).ok_or(SfsError::NoAttribute)
+/// The encoded initial attributes of a new file; `None` if it has none.
+///
+/// # Errors
+///
+/// Those of [`check`].
+pub(in crate::fs::sfs) fn first_attributes(new: &NewFile, most_blocks: usize) -> Result<Option<Vec<u8>>, SfsError> {
+    if new.attributes.is_empty() {
+        return Ok(None);
     }
+    let attributes = new.attributes.iter().map(|(name, value)| (name.to_vec(), value.to_vec())).collect();
+    check(&attributes, most_blocks)?;
+    Ok(Some(encode(&attributes)))
+}
 
-    /// The names of all extended attributes.
-    pub fn extended_attributes(&mut self, task: &Task<'_>, inode: InodeNumber) -> Result<Vec<Vec<u8>>, SfsError> {
-        Ok(self.files.all_attributes(task, inode.0)?.into_keys().collect())
+/// Fails if a name, a value or all attributes of a file exceed their limits. `most_blocks`: the blocks that they may have.
+pub(in crate::fs::sfs) fn check(attributes: &Attributes, most_blocks: usize) -> Result<(), SfsError> {
+    if attributes.keys().any(|name| name.is_empty() || name.len() > LONGEST_NAME) {
+        return Err(SfsError::Invalid("an attribute's name has 1 to 255 bytes"));
     }
-
-    /// Sets an extended attribute. `exists`: true if it must exist (`XATTR_REPLACE`), false if it must not
-    /// (`XATTR_CREATE`).
-    ///
-    /// # Errors
-    ///
-    /// If the value exceeds 64 KiB, the names of the file 64 KiB, or all attributes 2 MiB, less on a volume of less
-    /// than 256 MiB.
-    pub fn set_extended_attribute(
-        &mut self,
-        task: &Task<'_>,
-        inode: InodeNumber,
-        name: &[u8],
-        value: &[u8],
-        exists: Option<bool>,
-    ) -> Result<(), SfsError> {
-        self.check_writable()?;
-        let mut attributes = self.files.all_attributes(task, inode.0)?;
-        match (exists, attributes.contains_key(name)) {
-            (Some(true), false) => return Err(SfsError::NoAttribute),
-            (Some(false), true) => return Err(SfsError::Exists),
-            _ => {}
-        }
-        attributes.insert(name.to_vec(), value.to_vec());
-        self.change_attributes(task, inode.0, &attributes, None)
+    if attributes.values().any(|value| value.len() > LONGEST_VALUE) {
+        return Err(SfsError::LongValue);
     }
-
-    /// Removes an extended attribute.
-    pub fn remove_extended_attribute(
-        &mut self,
-        task: &Task<'_>,
-        inode: InodeNumber,
-        name: &[u8],
-    ) -> Result<(), SfsError> {
-        self.check_writable()?;
-        let mut attributes = self.files.all_attributes(task, inode.0)?;
-        attributes.remove(name).ok_or(SfsError::NoAttribute)?;
-        self.change_attributes(task, inode.0, &attributes, None)
+    let names: usize = attributes.keys().map(|name| name.len() + 1).sum();
+    let bytes: usize = attributes.iter().map(|(name, value)| 5 + name.len() + value.len()).sum();
+    if names > LONGEST_LIST || 4 + bytes > most_blocks * BLOCK {
+        return Err(SfsError::ManyAttributes { most: (most_blocks * BLOCK) as u64 });
     }
-
-    /// Sets or removes an access control list, atomically with the resulting permissions: a crash leaves both changes
-    /// or neither.
-    pub fn set_access_list(
-        &mut self,
-        task: &Task<'_>,
-        inode: InodeNumber,
-        name: &[u8],
-        list: Option<&[u8]>,
-        permissions: u16,
-    ) -> Result<(), SfsError> {
-        self.check_writable()?;
-        let mut attributes = self.files.all_attributes(task, inode.0)?;
-        match list {
-            Some(list) => attributes.insert(name.to_vec(), list.to_vec()),
-            None => attributes.remove(name),
-        };
-        self.change_attributes(task, inode.0, &attributes, Some(permissions))
-    }
-
-    /// Sets or removes an attribute, and the permissions if given.
-    pub(in crate::fs::sfs) fn set_attribute(
-        &mut self,
-        task: &Task<'_>,
-        inode: u64,
-        name: &[u8],
-        value: Option<&[u8]>,
-        permissions: Option<u16>,
-    ) -> Result<(), SfsError> {
-        let mut attributes = self.files.all_attributes(task, inode)?;
-        match value {
-            Some(value) => drop(attributes.insert(name.to_vec(), value.to_vec())),
-            None if attributes.remove(name).is_none() => return Ok(()),
-            None => {}
-        }
-        self.change_attributes(task, inode, &attributes, permissions)
-    }
-
-    fn change_attributes(
-        &mut self,
-        task: &Task<'_>,
-        inode: u64,
-        attributes: &Attributes,
-        permissions: Option<u16>,
-    ) -> Result<(), SfsError> {
-        if !attributes.is_empty() || self.files.inode(task, inode)?.attributes != 0 {
-            self.check_attributes(attributes)?;
-            let bytes = encode(attributes);
-            self.check_space(task, blocks_of_attributes(&bytes))?;
-            self.store_attributes(task, inode, &bytes)?;
-        }
-        let now = self.files.clock.wall(task);
-        let file = self.files.inode_mut(task, inode)?;
-        file.permissions = permissions.map_or(file.permissions, |permissions| permissions & 0o7777);
-        file.times.changed(now);
-        file.is_unlogged = true;
-        self.files.records.touch(inode);
-        self.files.records.end();
-        self.relieve(task)
-    }
-
-    /// The encoded initial attributes of a new file; `None` if it has none.
-    pub(in crate::fs::sfs) fn first_attributes(&self, new: &NewFile) -> Result<Option<Vec<u8>>, SfsError> {
-        if new.attributes.is_empty() {
-            return Ok(None);
-        }
-        let attributes = new.attributes.iter().map(|(name, value)| (name.to_vec(), value.to_vec())).collect();
-        self.check_attributes(&attributes)?;
-        Ok(Some(encode(&attributes)))
-    }
-
-    /// Stores the encoded attributes of a file, and logs them.
-    pub(in crate::fs::sfs) fn store_attributes(
-        &mut self,
-        task: &Task<'_>,
-        inode: u64,
-        bytes: &[u8],
-    ) -> Result<(), SfsError> {
-        self.files.store_attribute_bytes(task, inode, bytes.len(), 0, bytes)?;
-        let length = bytes.len() as u32;
-        if bytes.len() <= BLOCK {
-            self.log_record(&Record::Attributes { inode, length, at: 0, bytes });
-            return Ok(());
-        }
-        // A record must fit into a segment. The parts are still atomic: none counts before the log is sealed.
-        for (at, part) in (0..).step_by(PART).zip(bytes.chunks(PART)) {
-            self.log_record(&Record::Attributes { inode, length, at, bytes: part });
-            self.files.records.end();
-        }
-        Ok(())
-    }
-
-    fn check_attributes(&self, attributes: &Attributes) -> Result<(), SfsError> {
-        if attributes.keys().any(|name| name.is_empty() || name.len() > LONGEST_NAME) {
-            return Err(SfsError::Invalid("an attribute's name has 1 to 255 bytes"));
-        }
-        if attributes.values().any(|value| value.len() > LONGEST_VALUE) {
-            return Err(SfsError::LongValue);
-        }
-        let names: usize = attributes.keys().map(|name| name.len() + 1).sum();
-        let bytes: usize = attributes.iter().map(|(name, value)| 5 + name.len() + value.len()).sum();
-        // A checkpoint must fit all earlier changes.
-        let most = (self.limits.metadata / 2).clamp(FEW_BLOCKS, crate::fs::sfs::files::attribute_blocks::MOST_BLOCKS);
-        if names > LONGEST_LIST || 4 + bytes > most * BLOCK {
-            return Err(SfsError::ManyAttributes { most: (most * BLOCK) as u64 });
-        }
-        Ok(())
-    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! blocks of its directory. Indexes have a limit of their own.
 
 use crate::fs::nodes::inodes::{InMemory, InodeTable};
+use crate::fs::sfs::SfsError;
 use crate::fs::sfs::files::Files;
 use crate::fs::sfs::files::attributes::{FileKind, InodeNumber};
 use crate::fs::sfs::files::directory::Index;
@@ -13,7 +14,6 @@ use crate::fs::sfs::media::format::INODES;
 use crate::fs::sfs::media::format::{DatEntry, NO_GROUP};
 use crate::fs::sfs::media::invariants;
 use crate::fs::sfs::placement::{BlockView, History, Tick};
-use crate::fs::sfs::{Sfs, SfsError};
 use crate::task::Task;
 use rustc_hash::FxHashSet;
 
@@ -300,25 +300,5 @@ impl Files {
     /// True if only references keep this inode.
     pub(in crate::fs::sfs) fn is_orphan(&self, inode: InodeNumber) -> bool {
         self.orphans.contains(&inode.0)
-    }
-}
-
-impl Sfs {
-    /// Takes a reference to an inode, which then exists even without a name.
-    pub fn retain(&mut self, task: &Task<'_>, inode: InodeNumber) -> Result<(), SfsError> {
-        self.files.load_inode(task, inode.0)?;
-        self.files.inodes.hold(inode.0);
-        Ok(())
-    }
-
-    /// Drops `times` references to an inode. An inode without names and references is freed.
-    pub fn release(&mut self, task: &Task<'_>, inode: InodeNumber, times: u64) -> Result<(), SfsError> {
-        if self.files.inodes.drop_references(inode.0, times)
-            && self.files.orphans.contains(&inode.0)
-            && self.faults.read_only.is_none()
-        {
-            self.files.free_inode(task, inode.0)?;
-        }
-        Ok(())
     }
 }

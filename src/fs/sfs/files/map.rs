@@ -241,16 +241,4 @@ impl Files {
         }
         Ok(None)
     }
-
-    /// Frees an inode and its blocks. If that fails, an inode without a name stays an orphan.
-    pub(in crate::fs::sfs) fn free_inode(&mut self, task: &Task<'_>, number: u64) -> Result<(), SfsError> {
-        self.unmap(task, number, 0..u64::MAX)?;
-        self.free_attributes(task, number)?;
-        self.orphans.remove(&number);
-        self.inodes.remove(number);
-        self.metadata.inode_file.free(number);
-        self.records.touch(number);
-        self.is_changed = true;
-        Ok(())
-    }
 }

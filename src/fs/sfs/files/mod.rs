@@ -1,31 +1,33 @@
-//! Files and names: the calls, and their structures in memory.
+//! The files of a volume in memory: inodes, maps, names, data.
 //!
-//! [`Files`] are the files as they are in memory. Its methods change or read them there, and nothing else: whether the volume may
-//! be written, whether there is space, and what goes to the log is decided by the calls, which are methods of
-//! [`Sfs`](super::Sfs).
+//! [`Files`] are the files as they are in memory. Its methods, and those of [`Names`](names::Names) and
+//! [`AttributeBlocks`](attribute_blocks::AttributeBlocks), which borrow them, change or read them there, and nothing else: whether
+//! the volume may be written, whether there is space, and what goes to the log is decided by `calls`.
 //!
 //! | file | content |
 //! |---|---|
-//! | `attributes`, `bytes`, `reading`, `names`, `renames`, `extended` | the calls, by subject |
+//! | `names` | directories, links, targets of symbolic links |
+//! | `removal` | the end of a file |
+//! | `extended`, `attribute_blocks` | extended attributes; their storage in blocks |
+//! | `data` | reading a file's data, and the dirty blocks that a write fills |
+//! | `map` | the virtual blocks of a file, by block index |
+//! | `virtual_blocks` | reading, making, giving up and freeing virtual blocks |
 //! | `inode`, `inodes` | an inode; the inodes in memory |
 //! | `directory` | a directory's blocks, and the index of its names |
-//! | `map` | the virtual blocks of a file, by block index |
-//! | `attribute_blocks` | storage of a file's extended attributes |
-//! | `virtual_blocks` | reading, making, giving up and freeing virtual blocks |
 //! | `dirty_blocks` | dirty data blocks |
+//! | `attributes` | what the interface for file systems says of a file |
 
 pub(super) mod attribute_blocks;
 pub(super) mod attributes;
-mod bytes;
+pub(super) mod data;
 pub(super) mod directory;
 pub(super) mod dirty_blocks;
 pub(super) mod extended;
 pub(super) mod inode;
 pub(super) mod inodes;
 pub(super) mod map;
-mod names;
-pub(super) mod reading;
-mod renames;
+pub(super) mod names;
+pub(super) mod removal;
 mod virtual_blocks;
 
 use super::clock::Clock;
@@ -62,6 +64,9 @@ pub(super) struct Files {
     pub dirty_blocks: DirtyBlocks,
     /// Log records of changes that are not yet written.
     pub records: Records,
+    /// Files renamed over others since the last log records. They are written with those records, so that a crash does
+    /// not leave an empty file.
+    pub renamed: BTreeSet<u64>,
     pub clock: Clock,
     /// True if anything changed since the last checkpoint.
     pub is_changed: bool,

@@ -3,12 +3,11 @@
 //!
 //! | file | content |
 //! |---|---|
-//! | `state` | the open segments, and the durable end of the log |
+//! | `state` | the open segments, and the durable end of the log. Its writer is in `write_back` |
 //! | `sync_heads` | the heads of a sync of few blocks |
 //! | `segments` | the state of each segment: free, open, written; its live blocks |
 //! | `records` | log records of changes to names, inodes, and the bytes of small syncs |
 //! | `packing` | compression of those bytes |
-//! | `writing` | writing of partial segments: blocks get addresses and are written |
 //! | `partial_segment`, `reader` | reading of partial segments: the only reader of summaries |
 
 pub(super) mod packing;
@@ -20,9 +19,7 @@ mod state;
 mod sync_heads;
 #[cfg(test)]
 pub(super) mod test_log;
-mod writing;
 
 pub(super) use partial_segment::PartialSegment;
 pub(super) use reader::{LogReader, Summary};
-pub(super) use state::Log;
-pub(super) use writing::{Destination, Head, Item};
+pub(super) use state::{Head, Log};

@@ -4,6 +4,7 @@
 //! A segment without live blocks is not free yet: the last checkpoint may refer to its blocks. It becomes free at the
 //! next checkpoint. Free segments are used in the order in which they became free (section 3.5).
 
+use crate::device::UnitMap;
 use crate::fs::sfs::media::format::USAGE_ENTRIES;
 use crate::fs::sfs::media::format::{BlockBytes, Kind, NO_GROUP, UsageEntry, blocks_that_fit};
 use crate::fs::sfs::placement::lives::Lives;
@@ -402,6 +403,17 @@ impl Segments {
     /// Marks a segment as written in this checkpoint epoch.
     pub fn touch(&mut self, segment: u32, epoch: u64) {
         self.all[segment as usize].epoch = epoch;
+    }
+
+    /// The state of each segment, of `capacity` blocks.
+    pub fn unit_map(&self, capacity: u32) -> UnitMap {
+        UnitMap {
+            unit: "segment",
+            size: capacity.into(),
+            live: self.all.iter().map(|segment| segment.live).collect(),
+            states: self.all.iter().map(|segment| segment.state.name()).collect(),
+            ..UnitMap::default()
+        }
     }
 
     /// All written segments with live blocks.

@@ -1,9 +1,15 @@
 //! The log of a mounted volume: its open ends, and its durable part.
 
-use super::Head;
 use super::packing::Packer;
 use super::sync_heads::SyncHeads;
 use crate::fs::sfs::media::format::{BlockRecord, MOST_HEADS};
+
+/// The end of the log in an open segment.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::fs::sfs) struct Head {
+    pub segment: u32,
+    pub block: u32,
+}
 
 /// The log.
 pub(in crate::fs::sfs) struct Log {

@@ -15,13 +15,9 @@ use crate::fs::sfs::{Sfs, Timestamp};
 use crate::task::Task;
 use crate::time::Time;
 
-impl Sfs {
-    /// Checks all that a mounted volume names: structures in memory against each other, and blocks on the media against
-    /// their checksums. Changes nothing. An empty list: nothing is wrong. Fails only if a device does where no finding
-    /// can stand for it.
-    pub fn check(&mut self, task: &Task<'_>) -> Result<Vec<Finding>, SfsError> {
-        Ok(surveyor(task, self).survey(true, &RebuiltEntries::default())?.findings())
-    }
+/// Checks a mounted volume: see [`Sfs::check`].
+pub(in crate::fs::sfs) fn check_mounted(task: &Task<'_>, volume: &mut Sfs) -> Result<Vec<Finding>, SfsError> {
+    Ok(surveyor(task, volume).survey(true, &RebuiltEntries::default())?.findings())
 }
 
 /// Checks the volume on a medium, and writes nothing. `settings` are those of a mount.

@@ -14,6 +14,7 @@ use crate::fs::sfs::metadata::dat::Dat;
 use crate::fs::sfs::metadata::inode_file::InodeFile;
 use crate::fs::sfs::metadata::paged::PagedFile;
 use crate::fs::sfs::placement::Grouping;
+use crate::fs::sfs::write_back::Writer;
 use crate::fs::sfs::{FileKind, Limits, Sfs};
 use crate::task::Task;
 
@@ -30,7 +31,7 @@ pub(super) struct Loading<'a> {
 impl<'a> Loading<'a> {
     /// Of this volume.
     pub fn of(task: &'a Task<'a>, volume: &'a mut Sfs) -> Loading<'a> {
-        let Sfs { limits, superblock, log, files, grouping, .. } = volume;
+        let Sfs { files, writer: Writer { limits, superblock, log, grouping, .. }, .. } = volume;
         Loading { task, limits, superblock, log, files, grouping: &mut **grouping }
     }
 

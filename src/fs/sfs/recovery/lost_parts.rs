@@ -14,6 +14,7 @@
 use super::finding::{Finding, Structure};
 use super::left_out::tolerate;
 use crate::fs::sfs::files::Files;
+use crate::fs::sfs::files::attribute_blocks::AttributeBlocks;
 use crate::fs::sfs::log::records::Record;
 use crate::fs::sfs::media::format::{BLOCK, Kind};
 use crate::fs::sfs::{FileKind, SfsError};
@@ -177,7 +178,7 @@ impl AfterGap {
         damage: &mut Vec<Finding>,
     ) -> Result<(), SfsError> {
         if files.is_inode(task, inode)? {
-            files.free_attributes(task, inode)?;
+            AttributeBlocks::of(task, files, inode).free()?;
             let place = format!("the extended attributes of inode {inode}");
             let found = "a part of them was in a lost part of the log";
             let finding = Finding::new(Structure::Log, place, found, "all of them", "they are taken away");

@@ -34,7 +34,7 @@
 //! ([`repair`](mod@repair) has the stages).
 //!
 //! Parts import each other downwards, and nothing outside of this room imports from it but `Finding`, which a mount
-//! keeps.
+//! keeps, and the openers, which [`Sfs`](super::Sfs) calls.
 
 mod applied;
 mod best_checkpoint;
@@ -67,7 +67,9 @@ mod survey;
 mod wrong_volumes;
 
 pub use check::check;
+pub(super) use check::check_mounted;
 pub use finding::{Finding, Structure};
 pub use mark_lost::mark_lost;
+pub(super) use mount::{open_damaged, open_whole};
 pub use repair::{Repaired, repair};
 pub use segment_map::{Census, GroupRow, SegmentMap, SegmentRow, segment_map};

@@ -11,11 +11,12 @@ use super::superblocks::{self, AllFound, Damaged, Found};
 use crate::device::Medium;
 use crate::fs::sfs::error::{OpenSfsError, SfsError};
 use crate::fs::sfs::files::Files;
-use crate::fs::sfs::make::{Identity, check_shape};
+use crate::fs::sfs::make::{Identity, assemble, check_shape};
 use crate::fs::sfs::media::format::INODES;
 use crate::fs::sfs::media::format::{BLOCK, LOST};
 use crate::fs::sfs::media::{Media, superblock_places};
 use crate::fs::sfs::settings::SfsSettings;
+use crate::fs::sfs::write_back::release_by_log;
 use crate::fs::sfs::{Limits, Sfs};
 use crate::task::Task;
 
@@ -128,7 +129,7 @@ pub(super) fn open(
     let mut findings = superblock_findings(&located, tolerance)?;
     let Located { medium, superblocks, newest } = located;
     let media = media_of(medium, &superblocks, &newest);
-    let mut volume = Sfs::assemble(media, settings, limits, newest.superblock, identity);
+    let mut volume = assemble(media, settings, limits, newest.superblock, identity);
     let (chosen, mut loss) = load_checkpoint(task, &mut volume, &superblocks, tolerance)?;
     let is_whole = loss.findings.is_empty();
     findings.append(&mut loss.findings);
@@ -148,13 +149,13 @@ pub(super) fn open(
             findings.extend(fields(task, &mut volume).correct_counts()?);
         }
         if tolerance == Tolerance::Lenient {
-            let most_taken = volume.limits.most_taken(volume.files.media.log_blocks());
+            let most_taken = volume.writer.limits.most_taken(volume.files.media.log_blocks());
             NamedBlocks { task, files: &mut volume.files, most_taken }.withhold_named()?;
         }
         findings.extend(apply_log_since(task, &mut volume, &chosen, &mut loss, tolerance)?);
     }
     // No superblock may seem newer than the next.
-    volume.superblock.sequence = newest.superblock.sequence;
+    volume.writer.superblock.sequence = newest.superblock.sequence;
     Ok(Opened { volume, findings, rebuilt: loss.rebuilt, is_clean })
 }
 
@@ -219,7 +220,7 @@ fn damaged_superblocks(located: &Located) -> Vec<Finding> {
 }
 
 fn fields<'a>(task: &'a Task<'a>, volume: &'a mut Sfs) -> CheckpointFields<'a> {
-    CheckpointFields { task, superblock: &mut volume.superblock, files: &mut volume.files }
+    CheckpointFields { task, superblock: &mut volume.writer.superblock, files: &mut volume.files }
 }
 
 /// Loads a checkpoint: the newest, all of it, or the best as far as it can be read.
@@ -251,14 +252,14 @@ fn apply_log_since(
         (Tolerance::Strict, rolled) => return Ok(rolled?),
         (Tolerance::Lenient, Ok(findings)) => {
             // As for a mount: a repair ends with a checkpoint, for which there must be room.
-            volume.release_by_log();
+            release_by_log(&mut volume.files, &volume.writer.log);
             findings
         }
         (Tolerance::Lenient, Err(error)) => {
-            let next = volume.superblock.next_partial;
+            let next = volume.writer.superblock.next_partial;
             loss.rebuilt = Loading::of(task, volume).load_in_part(&chosen.superblock)?.rebuilt;
             // No number that lies anywhere on the media is given out again.
-            volume.superblock.next_partial = next;
+            volume.writer.superblock.next_partial = next;
             let (place, repair) =
                 ("the log since the last checkpoint", "what was synced since the last checkpoint is lost");
             let (found, expected) = (error.to_string(), "records that can be applied");

@@ -19,7 +19,10 @@ use super::left_out::tolerate;
 use super::log_tail;
 use super::logged_bytes::LoggedBytes;
 use crate::fs::sfs::files::Files;
+use crate::fs::sfs::files::attribute_blocks::AttributeBlocks;
 use crate::fs::sfs::files::inode::Inode;
+use crate::fs::sfs::files::names::Names;
+use crate::fs::sfs::files::removal::free_inode;
 use crate::fs::sfs::log::records::Record;
 use crate::fs::sfs::log::segments::State;
 use crate::fs::sfs::log::{Log, LogReader, PartialSegment};
@@ -28,6 +31,7 @@ use crate::fs::sfs::media::format::MOST_BLOCKS;
 use crate::fs::sfs::media::format::{BLOCK, BlockRecord, Kind, NO_GROUP, Superblock};
 use crate::fs::sfs::media::invariants;
 use crate::fs::sfs::placement::Tick;
+use crate::fs::sfs::write_back::Writer;
 use crate::fs::sfs::{FileKind, InodeNumber, Sfs, SfsError, Timestamp};
 use crate::task::Task;
 use std::collections::BTreeSet;
@@ -36,7 +40,7 @@ use std::collections::BTreeSet;
 ///
 /// Fails if the device does.
 pub(super) fn roll_forward(task: &Task<'_>, volume: &mut Sfs) -> Result<Vec<Finding>, SfsError> {
-    let Sfs { superblock, log: Log { flushed, epoch, .. }, files, limits, .. } = volume;
+    let Sfs { files, writer: Writer { superblock, log: Log { flushed, epoch, .. }, limits, .. }, .. } = volume;
     let followed =
         log_tail::behind(superblock, LogReader::new(task, &files.media, superblock.identity), &files.segments)?;
     let mut damage = followed.damage;
@@ -190,11 +194,11 @@ impl RollForward<'_> {
                 if self.files.inode(self.task, *directory)?.kind != FileKind::Directory {
                     return Ok(false);
                 }
-                self.files.remove_name(self.task, *directory, name)?;
-                self.files.add_name(self.task, *directory, name, *inode, *kind)
+                Names::of(self.task, self.files).remove_name(*directory, name)?;
+                Names::of(self.task, self.files).add_name(*directory, name, *inode, *kind)
             }
             Record::NoName { directory, name } => match self.files.inode(self.task, *directory)?.kind {
-                FileKind::Directory => self.files.remove_name(self.task, *directory, name).map(drop),
+                FileKind::Directory => Names::of(self.task, self.files).remove_name(*directory, name).map(drop),
                 _ => return Ok(false),
             },
             Record::Unmap { inode, places } => {
@@ -211,9 +215,9 @@ impl RollForward<'_> {
                     false => return Ok(false),
                 }
             }
-            Record::Target { inode, bytes } => self.files.store_target(self.task, *inode, bytes),
+            Record::Target { inode, bytes } => Names::of(self.task, self.files).store_target(*inode, bytes),
             Record::Attributes { inode, length, at, bytes } => {
-                self.files.store_attribute_bytes(self.task, *inode, *length as usize, *at as usize, bytes)
+                AttributeBlocks::of(self.task, self.files, *inode).store(*length as usize, *at as usize, bytes)
             }
             Record::Inode(image) => {
                 let holds = invariants::inode(image, number);
@@ -305,7 +309,7 @@ impl RollForward<'_> {
     /// Frees an inode, although parts of its map cannot be followed: with some of its blocks taken away, the rest of it
     /// would read as zeros. What its map names there is named by nothing from then on, and a repair frees it.
     fn free_whatever_it_names(&mut self, number: u64) -> Result<(), SfsError> {
-        let freed = self.files.free_inode(self.task, number);
+        let freed = free_inode(self.task, self.files, number);
         if let Err(SfsError::Damaged { .. }) = freed {
             self.files.orphans.remove(&number);
             self.files.inodes.remove(number);

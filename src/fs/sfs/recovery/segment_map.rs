@@ -124,10 +124,10 @@ pub fn segment_map(medium: Medium, settings: &SfsSettings) -> Result<SegmentMap,
 /// where the log ends.
 fn open_ends(task: &Task<'_>, volume: &Sfs, is_clean: bool) -> Result<Vec<HeadRow>, OpenSfsError> {
     if is_clean {
-        let ends = volume.superblock.open_ends();
+        let ends = volume.writer.superblock.open_ends();
         return Ok(ends.map(|(group, segment, block)| HeadRow { group, segment, block }).collect());
     }
-    let (reader, next) = (volume.log_reader(task), volume.superblock.next_partial.get());
+    let (reader, next) = (volume.writer.reader(task, &volume.files.media), volume.writer.superblock.next_partial.get());
     let mut heads = Vec::new();
     for (group, segment) in volume.files.segments.last_opened().into_iter().filter(|(group, _)| *group != NO_GROUP) {
         let block = reader.end_before(segment, next)?;
@@ -140,7 +140,7 @@ fn open_ends(task: &Task<'_>, volume: &Sfs, is_clean: bool) -> Result<Vec<HeadRo
 
 fn map_of(volume: &Sfs, is_clean: bool, heads: Vec<HeadRow>, given_up_blocks: u64, findings: usize) -> SegmentMap {
     let census = volume.census();
-    let capacity = volume.limits.segment_capacity;
+    let capacity = volume.writer.limits.segment_capacity;
     let utilization = |live: u64, segments: u32| live as f64 / (f64::from(segments.max(1)) * f64::from(capacity));
     let segments: Vec<SegmentRow> = (0..volume.files.segments.count())
         .map(|number| {
@@ -164,7 +164,7 @@ fn map_of(volume: &Sfs, is_clean: bool, heads: Vec<HeadRow>, given_up_blocks: u6
     SegmentMap {
         segment_bytes: u64::from(volume.files.media.segment_blocks()) * BLOCK as u64,
         segment_capacity: capacity,
-        checkpoint: volume.superblock.sequence.get(),
+        checkpoint: volume.writer.superblock.sequence.get(),
         is_clean,
         tick: census.tick.0,
         blocks: space.blocks,

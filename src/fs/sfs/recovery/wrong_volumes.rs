@@ -11,6 +11,7 @@ use crate::expression::parse_term;
 use crate::fs::Durable;
 use crate::fs::sfs::files::attributes::{FileKind, InodeNumber, NewFile, Timestamp};
 use crate::fs::sfs::files::map::set_number;
+use crate::fs::sfs::files::names::Names;
 use crate::fs::sfs::make::Identity;
 use crate::fs::sfs::metadata::blocks::NO_PLACE;
 use crate::fs::sfs::{Sfs, SfsSettings};
@@ -55,7 +56,7 @@ fn volume(task: &Task<'_>) -> (Sfs, TestPartialSegment) {
 /// Unmounts it as it is, repairs it, mounts it, and finds nothing more. Answers what was found, and the volume.
 fn repaired(task: &Task<'_>, mut sfs: Sfs) -> (Vec<Structure>, String, Sfs) {
     sfs.files.is_changed = true;
-    sfs.checkpoint(task, true).unwrap();
+    sfs.write_back(task).checkpoint(true).unwrap();
     let opened = open(task, sfs.into_medium(), &settings(), IDENTITY, Tolerance::Lenient).unwrap();
     let (repaired, sfs) = repair_opened(task, opened).unwrap();
     assert_eq!(repaired.left, []);
@@ -106,7 +107,7 @@ fn links_and_parents_are_put_right() {
 fn what_lost_its_name_gets_one_in_lost_and_found() {
     let task = &Task::at(Time::ZERO);
     let (mut sfs, made) = volume(task);
-    sfs.files.remove_name(task, 1, b"directory").unwrap();
+    Names::of(task, &mut sfs.files).remove_name(1, b"directory").unwrap();
     let (structures, text, mut sfs) = repaired(task, sfs);
     assert!(structures.contains(&Structure::Directory) && text.contains("has no name"), "{text}");
     let name = format!("#{}", made.directory);
@@ -121,8 +122,8 @@ fn what_lost_its_name_gets_one_in_lost_and_found() {
 fn directories_that_lie_in_each_other_are_taken_apart() {
     let task = &Task::at(Time::ZERO);
     let (mut sfs, made) = volume(task);
-    sfs.files.remove_name(task, 1, b"directory").unwrap();
-    sfs.files.add_name(task, made.within, b"loop", made.directory, FileKind::Directory).unwrap();
+    Names::of(task, &mut sfs.files).remove_name(1, b"directory").unwrap();
+    Names::of(task, &mut sfs.files).add_name(made.within, b"loop", made.directory, FileKind::Directory).unwrap();
     sfs.files.inode_mut(task, made.directory).unwrap().parent = made.within;
     let (_, text, mut sfs) = repaired(task, sfs);
     assert!(text.contains("it lies in itself"), "{text}");
@@ -142,7 +143,7 @@ fn names_that_cannot_be_are_taken_away() {
         (b"sl/ash", made.file, FileKind::Regular),
         (b"kind", made.file, FileKind::Fifo),
     ] {
-        sfs.files.add_name(task, 1, name, inode, kind).unwrap();
+        Names::of(task, &mut sfs.files).add_name(1, name, inode, kind).unwrap();
     }
     let (_, text, mut sfs) = repaired(task, sfs);
     for said in ["it is there twice", "inode 77, which is none", "has another name", "no name can be so", "of kind 4"] {

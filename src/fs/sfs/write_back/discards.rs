@@ -5,8 +5,9 @@
 //! delayed until no writes happen for a while, and a segment that is reused first is never discarded. Discards missing
 //! at unmount are made after the next mount, when all free segments are queued.
 
+use crate::fs::sfs::SfsError;
+use crate::fs::sfs::files::Files;
 use crate::fs::sfs::log::segments::State;
-use crate::fs::sfs::{Sfs, SfsError};
 use crate::task::Task;
 use crate::time::Time;
 use std::collections::BTreeSet;
@@ -19,12 +20,19 @@ const PAUSE_NS: u64 = 100_000_000;
 /// Free segments that are not yet discarded.
 #[derive(Debug, Default)]
 pub(in crate::fs::sfs) struct Discards {
+    /// True if free segments are discarded at all.
+    is_on: bool,
     segments: BTreeSet<u32>,
     /// The earliest time of the next discard.
     next: Time,
 }
 
 impl Discards {
+    /// Discards free segments if `is_on`.
+    pub fn new(is_on: bool) -> Discards {
+        Discards { is_on, ..Discards::default() }
+    }
+
     /// Removes a segment that is reused.
     pub fn forget(&mut self, segment: u32) {
         self.segments.remove(&segment);
@@ -39,41 +47,38 @@ impl Discards {
     pub fn due(&self) -> Option<Time> {
         (!self.segments.is_empty()).then_some(self.next)
     }
-}
 
-impl Sfs {
     /// Discards a free segment, now or later.
-    pub(in crate::fs::sfs) fn discard(&mut self, task: &Task<'_>, segment: u32) -> Result<(), SfsError> {
-        assert_eq!(self.files.segments.get(segment).state, State::Free, "segment {segment} is free");
-        if !self.settings.discard {
+    pub fn discard(&mut self, task: &Task<'_>, files: &Files, segment: u32) -> Result<(), SfsError> {
+        assert_eq!(files.segments.get(segment).state, State::Free, "segment {segment} is free");
+        if !self.is_on {
             return Ok(());
         }
-        if self.files.media.discards_slowly() {
-            self.discards.segments.insert(segment);
+        if files.media.discards_slowly() {
+            self.segments.insert(segment);
         } else {
-            self.files.media.discard(task, segment)?;
+            files.media.discard(task, segment)?;
         }
         Ok(())
     }
 
     /// Queues all free segments after a mount, since earlier mounts may not have discarded them.
-    pub(in crate::fs::sfs) fn discard_free_segments(&mut self, task: &Task<'_>) {
-        if self.settings.discard && self.files.media.discards_slowly() {
-            let segments = 0..self.files.segments.count();
-            self.discards.segments =
-                segments.filter(|segment| self.files.segments.get(*segment).state == State::Free).collect();
-            self.discards.wait(task.now());
+    pub fn queue_free(&mut self, task: &Task<'_>, files: &Files) {
+        if self.is_on && files.media.discards_slowly() {
+            let segments = 0..files.segments.count();
+            self.segments = segments.filter(|segment| files.segments.get(*segment).state == State::Free).collect();
+            self.wait(task.now());
         }
     }
 
     /// Discards one segment, if that is due.
-    pub(in crate::fs::sfs) fn discard_one(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
-        if self.discards.due().is_some_and(|due| due <= task.now())
-            && let Some(segment) = self.discards.segments.pop_first()
+    pub fn discard_one(&mut self, task: &Task<'_>, files: &Files) -> Result<(), SfsError> {
+        if self.due().is_some_and(|due| due <= task.now())
+            && let Some(segment) = self.segments.pop_first()
         {
-            assert_eq!(self.files.segments.get(segment).state, State::Free, "segment {segment} is free");
-            self.discards.next = task.now() + PAUSE_NS;
-            self.files.media.discard(task, segment)?;
+            assert_eq!(files.segments.get(segment).state, State::Free, "segment {segment} is free");
+            self.next = task.now() + PAUSE_NS;
+            files.media.discard(task, segment)?;
         }
         Ok(())
     }
@@ -85,7 +90,7 @@ mod tests {
     use crate::device::conv::Conventional;
     use crate::device::{Abilities, Account, BlockDevice, DeviceError, Lba};
     use crate::expression::parse_term;
-    use crate::fs::sfs::{FileKind, Identity, InodeNumber, Medium, NewFile, SfsSettings, Timestamp};
+    use crate::fs::sfs::{FileKind, Identity, InodeNumber, Medium, NewFile, Sfs, SfsSettings, Timestamp};
     use crate::label::Label;
     use crate::units::BLOCK_BYTES;
     use std::sync::{Arc, Mutex};
@@ -165,7 +170,7 @@ mod tests {
         let task = &Task::at(Time::ZERO);
         let (mut sfs, discarded) = volume(task);
         write_and_delete(task, &mut sfs, 200);
-        let freed = sfs.discards.segments.len();
+        let freed = sfs.writer.discards.segments.len();
         assert!(freed >= 200 / SEGMENT as usize, "{freed}");
         let written = task.now();
         let mut at = |after: u64| {
@@ -189,9 +194,9 @@ mod tests {
         // All segments are used, some of them twice.
         (0..10).for_each(|_| write_and_delete(task, &mut sfs, 400));
         let free = |sfs: &Sfs, segment: u32| sfs.files.segments.get(segment).state == State::Free;
-        while let Some(due) = sfs.discards.due() {
+        while let Some(due) = sfs.writer.discards.due() {
             task.wait_until(due);
-            sfs.discard_one(task).unwrap();
+            sfs.writer.discards.discard_one(task, &sfs.files).unwrap();
         }
         let discarded = std::mem::take(&mut *discarded.lock().unwrap());
         assert!(!discarded.is_empty() && discarded.len() < 128);
@@ -210,6 +215,6 @@ mod tests {
         let sfs = Sfs::open(task, sfs.into_medium(), &settings, identity, false).unwrap();
         let free =
             (0..sfs.files.segments.count()).filter(|segment| sfs.files.segments.get(*segment).state == State::Free);
-        assert!(free.eq(sfs.discards.segments.iter().copied()));
+        assert!(free.eq(sfs.writer.discards.segments.iter().copied()));
     }
 }

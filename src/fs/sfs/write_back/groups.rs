@@ -2,9 +2,10 @@
 //! group are written. The others stay buffered, unless they must be written: then each goes to the open segment of its
 //! group, too.
 
+use super::writer::{Destination, Item, Writer};
 use super::{Turns, WriteBack};
+use crate::fs::sfs::files::Files;
 use crate::fs::sfs::log::records::RecordsToWrite;
-use crate::fs::sfs::log::{Destination, Item};
 use crate::fs::sfs::media::format::MOST_HEADS;
 use crate::fs::sfs::placement::{MOST_GROUPS, SegmentView};
 use crate::fs::sfs::{Sfs, SfsError};
@@ -15,48 +16,59 @@ const OBSERVATIONS: u64 = 8;
 
 /// Dirty blocks that fill the open segment of a head, or a new one: their slots, and the virtual block of each at the
 /// time of grouping.
-struct FullSegment {
+pub(super) struct FullSegment {
     head: u8,
     slots: Vec<(u32, u64)>,
 }
 
-impl<T: Turns> WriteBack<'_, T> {
-    /// Writes the groups that fill segments, if any can.
-    pub(super) fn write_groups(&mut self) -> Result<(), SfsError> {
-        match self.read_state(|sfs| sfs.files.dirty_blocks.len() < sfs.smallest_room())? {
-            true => Ok(()),
-            false => self.write_full_segments(),
-        }
-    }
-
-    /// Writes the groups that fill segments, one segment per turn.
-    pub(super) fn write_full_segments(&mut self) -> Result<(), SfsError> {
-        for segment in self.turn(|sfs, task| sfs.full_segments(task))? {
-            self.turn(|sfs, task| sfs.write_full_segment(task, &segment))?;
-        }
-        Ok(())
-    }
-
-    /// Writes the groups that fill segments, then all other dirty blocks.
-    pub(super) fn write_all_groups(&mut self) -> Result<(), SfsError> {
-        self.write_full_segments()?;
-        self.turn(|sfs, task| sfs.write_rest(task))
+/// Writes the groups that fill segments, if any can.
+pub(super) fn write_groups<T: Turns>(write_back: &mut WriteBack<'_, T>) -> Result<(), SfsError> {
+    let task = write_back.task;
+    match write_back.read_state(|sfs| sfs.files.dirty_blocks.len() < GroupWriter::of(task, sfs).smallest_room())? {
+        true => Ok(()),
+        false => write_full_segments(write_back),
     }
 }
 
-impl Sfs {
+/// Writes the groups that fill segments, one segment per turn.
+pub(super) fn write_full_segments<T: Turns>(write_back: &mut WriteBack<'_, T>) -> Result<(), SfsError> {
+    for segment in write_back.turn(|sfs, task| GroupWriter::of(task, sfs).full_segments())? {
+        write_back.turn(|sfs, task| GroupWriter::of(task, sfs).write_full_segment(&segment))?;
+    }
+    Ok(())
+}
+
+/// Writes the groups that fill segments, then all other dirty blocks.
+pub(super) fn write_all_groups<T: Turns>(write_back: &mut WriteBack<'_, T>) -> Result<(), SfsError> {
+    write_full_segments(write_back)?;
+    write_back.turn(|sfs, task| GroupWriter::of(task, sfs).write_rest())
+}
+
+/// The writer of dirty blocks in groups.
+pub(super) struct GroupWriter<'w> {
+    pub task: &'w Task<'w>,
+    pub files: &'w mut Files,
+    pub writer: &'w mut Writer,
+}
+
+impl<'w> GroupWriter<'w> {
+    /// Of this volume.
+    pub fn of(task: &'w Task<'w>, volume: &'w mut Sfs) -> GroupWriter<'w> {
+        GroupWriter { task, files: &mut volume.files, writer: &mut volume.writer }
+    }
+
     /// Groups all dirty blocks. Returns those that fill segments.
-    fn full_segments(&mut self, task: &Task<'_>) -> Result<Vec<FullSegment>, SfsError> {
+    pub fn full_segments(&mut self) -> Result<Vec<FullSegment>, SfsError> {
         let slots: Vec<u32> = self.files.dirty_blocks.all().collect();
         let mut full = Vec::new();
-        for (head, mut slots) in self.by_head(task, &slots)? {
+        for (head, mut slots) in self.by_head(&slots)? {
             // The oldest dirty blocks go first.
             slots.sort_unstable_by_key(|slot| self.files.dirty_blocks.slot(*slot).since);
             let (mut left, mut room) = (&slots[..], self.room_to_fill(head));
             while let Some((slots, rest)) = left.split_at_checked(room) {
                 let slots = slots.iter().map(|slot| (*slot, self.files.dirty_blocks.slot(*slot).number)).collect();
                 full.push(FullSegment { head, slots });
-                (left, room) = (rest, self.limits.segment_capacity as usize);
+                (left, room) = (rest, self.writer.limits.segment_capacity as usize);
             }
         }
         Ok(full)
@@ -64,27 +76,27 @@ impl Sfs {
 
     /// Blocks that fill the open segment of a head, or a new one.
     fn room_to_fill(&self, head: u8) -> usize {
-        match self.room_at(Destination::Head(head)) {
-            0 => self.limits.segment_capacity as usize,
+        match self.writer.room_at(self.files.media.segment_blocks(), Destination::Head(head)) {
+            0 => self.writer.limits.segment_capacity as usize,
             room => room as usize,
         }
     }
 
     /// The most of so many blocks that fill the open segment of a head and new ones behind it.
     fn blocks_that_fill(&self, head: u8, blocks: usize) -> usize {
-        let (room, capacity) = (self.room_to_fill(head), self.limits.segment_capacity as usize);
+        let (room, capacity) = (self.room_to_fill(head), self.writer.limits.segment_capacity as usize);
         blocks.checked_sub(room).map_or(0, |behind| room + behind / capacity * capacity)
     }
 
     /// The least number of blocks that fill a segment.
-    fn smallest_room(&self) -> usize {
-        let rest = self.log.rest_head();
-        let of_groups = self.log.open_heads().filter(|(head, _)| Some(*head) != rest);
-        of_groups.map(|(head, _)| self.room_to_fill(head)).min().unwrap_or(self.limits.segment_capacity as usize)
+    pub fn smallest_room(&self) -> usize {
+        let rest = self.writer.log.rest_head();
+        let of_groups = self.writer.log.open_heads().filter(|(head, _)| Some(*head) != rest);
+        of_groups.map(|(head, _)| self.room_to_fill(head)).min().unwrap_or(self.writer.limits.segment_capacity as usize)
     }
 
     /// Writes a segment, unless one of its blocks was freed since the grouping: then the others stay buffered.
-    fn write_full_segment(&mut self, task: &Task<'_>, segment: &FullSegment) -> Result<(), SfsError> {
+    pub fn write_full_segment(&mut self, segment: &FullSegment) -> Result<(), SfsError> {
         let is_buffered = |(slot, number): &(u32, u64)| {
             self.files.dirty_blocks.is_used(*slot) && self.files.dirty_blocks.slot(*slot).number == *number
         };
@@ -92,27 +104,27 @@ impl Sfs {
             return Ok(());
         }
         let mut slots: Vec<u32> = segment.slots.iter().map(|(slot, _)| *slot).collect();
-        self.write_slots(task, Destination::Head(segment.head), &mut slots, RecordsToWrite::nothing(), false)
+        self.write_slots(Destination::Head(segment.head), &mut slots, RecordsToWrite::nothing(), false)
     }
 
     /// Writes all dirty blocks, each at the head of its group, or all at that of the rest.
-    pub(super) fn write_rest(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
+    pub fn write_rest(&mut self) -> Result<(), SfsError> {
         let slots: Vec<u32> = self.files.dirty_blocks.all().collect();
-        let by_head = self.by_head(task, &slots)?;
-        let parts = match self.log.rest_head() {
+        let by_head = self.by_head(&slots)?;
+        let parts = match self.writer.log.rest_head() {
             Some(rest) if !slots.is_empty() => vec![(rest, slots)],
             _ => by_head,
         };
         for (head, mut slots) in parts {
-            self.write_slots(task, Destination::Head(head), &mut slots, RecordsToWrite::nothing(), false)?;
+            self.write_slots(Destination::Head(head), &mut slots, RecordsToWrite::nothing(), false)?;
         }
         Ok(())
     }
 
     /// The changed blocks of a sync by the heads at which they are written.
-    pub(super) fn parts_of_sync(&mut self, task: &Task<'_>, slots: &[u32]) -> Result<Vec<(u8, Vec<u32>)>, SfsError> {
-        let parts = self.by_head(task, slots)?;
-        let Some(rest_head) = self.log.rest_head() else { return Ok(self.log.sync_heads.merge(&parts)) };
+    pub fn parts_of_sync(&mut self, slots: &[u32]) -> Result<Vec<(u8, Vec<u32>)>, SfsError> {
+        let parts = self.by_head(slots)?;
+        let Some(rest_head) = self.writer.log.rest_head() else { return Ok(self.writer.log.sync_heads.merge(&parts)) };
         let (mut full, mut rest) = (Vec::new(), Vec::new());
         for (head, mut slots) in parts {
             rest.extend(slots.split_off(self.blocks_that_fill(head, slots.len())));
@@ -128,9 +140,8 @@ impl Sfs {
 
     /// Writes these dirty blocks after log records, each file's in order, host writes before cleaned blocks so that the
     /// label changes once.
-    pub(super) fn write_slots(
+    pub fn write_slots(
         &mut self,
-        task: &Task<'_>,
         to: Destination,
         slots: &mut [u32],
         told: RecordsToWrite,
@@ -142,32 +153,32 @@ impl Sfs {
             (slot.is_cleaned(), slot.inode, slot.place)
         });
         let items: Vec<Item> = slots.iter().map(|slot| Item::Data(*slot)).collect();
-        self.write_with_records(task, to, &items, told, seals)
+        self.writer.write_with_records(self.task, self.files, to, &items, told, seals)
     }
 
     /// Assigns dirty blocks to groups, and returns them by the heads of these, without heads that have none.
-    fn by_head(&mut self, task: &Task<'_>, slots: &[u32]) -> Result<Vec<(u8, Vec<u32>)>, SfsError> {
+    fn by_head(&mut self, slots: &[u32]) -> Result<Vec<(u8, Vec<u32>)>, SfsError> {
         let now = self.files.clock.tick;
-        if self.log.unobserved_blocks >= u64::from(self.limits.segment_capacity) / OBSERVATIONS {
+        if self.writer.log.unobserved_blocks >= u64::from(self.writer.limits.segment_capacity) / OBSERVATIONS {
             let views: Vec<SegmentView> = self.files.segments.views().filter(|view| self.has_hotness(view)).collect();
-            self.grouping.observe(&views, now);
+            self.writer.grouping.observe(&views, now);
             self.files.segments.lives.observe(&views, now);
-            self.log.unobserved_blocks = 0;
+            self.writer.log.unobserved_blocks = 0;
         }
-        let count = self.grouping.groups().clamp(1, MOST_GROUPS);
+        let count = self.writer.grouping.groups().clamp(1, MOST_GROUPS);
         let mut blocks = Vec::with_capacity(slots.len());
         for slot in slots {
             let waits = *self.files.dirty_blocks.slot(*slot);
-            let entry = self.files.metadata.dat.get(task, waits.number)?;
-            blocks.push(self.files.block_view(task, &waits, &entry)?);
+            let entry = self.files.metadata.dat.get(self.task, waits.number)?;
+            blocks.push(self.files.block_view(self.task, &waits, &entry)?);
         }
-        let chosen = self.grouping.groups_of(&blocks, now);
+        let chosen = self.writer.grouping.groups_of(&blocks, now);
         assert_eq!(chosen.len(), slots.len(), "each block has a group");
         let mut heads = vec![Vec::new(); MOST_HEADS];
         for (slot, group) in slots.iter().zip(chosen) {
             let group = group.min(count - 1);
             self.files.dirty_blocks.slot_mut(*slot).group = group as u8;
-            heads[usize::from(self.log.head_of(group, count))].push(*slot);
+            heads[usize::from(self.writer.log.head_of(group, count))].push(*slot);
         }
         Ok((0..).zip(heads).filter(|(_, slots)| !slots.is_empty()).collect())
     }

@@ -2,13 +2,17 @@
 //!
 //! | file | content |
 //! |---|---|
-//! | `groups` | writeback of data: dirty blocks in groups of similar hotness |
-//! | `cleaning` | live blocks of victims become dirty |
+//! | `steps` | what writeback does: syncs, background work, freeing of segments and memory |
 //! | `checkpoint` | all changes, and a superblock that refers to them |
-//! | `syncs` | fsync and sync |
+//! | `cleaning` | live blocks of victims become dirty |
+//! | `syncs` | what an fsync writes |
 //! | `small_syncs` | changed bytes as log records of an fsync |
-//! | `room` | choice of the next step when space or memory is short |
+//! | `groups` | writeback of data: dirty blocks in groups of similar hotness |
+//! | `writer` | partial segments: blocks get addresses and are written |
+//! | `room`, `schedule` | space and memory against their limits; the times of background work |
 //! | `discards` | discards of free segments |
+//!
+//! Calls go down this table: a step takes a checkpoint, cleans or syncs, each of which writes groups, which the writer writes.
 //!
 //! [`WriteBack`] works in turns. Within a turn it has the volume; between turns the device reads, writes and flushes,
 //! and other calls run if the volume is shared. So a turn relies only on state that it checks itself, or that only
@@ -19,10 +23,17 @@ mod cleaning;
 mod discards;
 mod groups;
 mod room;
+mod schedule;
 mod small_syncs;
+mod steps;
 mod syncs;
+mod writer;
 
+pub(super) use checkpoint::Checkpoint;
 pub(super) use discards::Discards;
+pub(super) use room::{Room, release_by_log};
+pub(super) use schedule::Schedule;
+pub(super) use writer::Writer;
 
 use super::media::Media;
 use super::{Sfs, SfsError};
@@ -51,11 +62,11 @@ pub(super) struct WriteBack<'t, T> {
     media: Arc<Media>,
 }
 
-impl Sfs {
-    /// Writes back a volume that is not shared.
-    pub(super) fn write_back<'t>(&'t mut self, task: &'t Task<'t>) -> WriteBack<'t, Exclusive<'t>> {
-        let media = Arc::clone(&self.files.media);
-        WriteBack::new(Exclusive(self), task, media)
+impl<'s> Exclusive<'s> {
+    /// Writes back this volume.
+    pub fn write_back(volume: &'s mut Sfs, task: &'s Task<'s>) -> WriteBack<'s, Exclusive<'s>> {
+        let media = Arc::clone(&volume.files.media);
+        WriteBack::new(Exclusive(volume), task, media)
     }
 }
 
@@ -72,7 +83,7 @@ impl<'t, T: Turns> WriteBack<'t, T> {
         if let Err(error) = self.media.make_changes(task) {
             // Memory is now ahead of the media.
             self.turns.turn(|sfs| {
-                sfs.fail(format!("a write failed: {error}"));
+                sfs.writer.fail(&sfs.files, format!("a write failed: {error}"));
                 Ok(())
             })?;
             return Err(error.into());
@@ -83,5 +94,29 @@ impl<'t, T: Turns> WriteBack<'t, T> {
     /// Reads the state of the volume.
     fn read_state<R>(&mut self, read: impl FnOnce(&mut Sfs) -> R) -> Result<R, SfsError> {
         self.turns.turn(|sfs| Ok(read(sfs)))
+    }
+
+    /// Makes all log writes durable.
+    fn flush(&mut self) -> Result<(), SfsError> {
+        self.flush_after(|_, _| Ok(()))
+    }
+
+    /// Runs a turn, then makes all log writes durable.
+    fn flush_after(&mut self, act: impl FnOnce(&mut Sfs, &Task<'_>) -> Result<(), SfsError>) -> Result<(), SfsError> {
+        let task = self.task;
+        let begun = self.turns.turn(|sfs| {
+            act(sfs, task)?;
+            Ok(sfs.writer.log.begin_flush())
+        });
+        match begun {
+            Ok(true) => {
+                // The flush makes the changes of this turn.
+                let flushed = self.media.flush(task);
+                self.turn(|sfs, _| sfs.writer.end_flush(&sfs.files, flushed))
+            }
+            Ok(false) => Ok(()),
+            // Changes queued before the failure are still written.
+            Err(error) => self.turn(|_, _| Err(error)),
+        }
     }
 }

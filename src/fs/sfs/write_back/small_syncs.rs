@@ -5,52 +5,54 @@
 //! with its group: once, however often it was synced in between. A mount after a crash applies the bytes to the version
 //! that they changed.
 
+use super::writer::Writer;
 use crate::crc;
-use crate::fs::sfs::Sfs;
+use crate::fs::sfs::files::Files;
 use crate::fs::sfs::log::packing::Packed;
 use crate::fs::sfs::log::records::{BYTES_RECORD, Record, RecordsToWrite};
 use crate::fs::sfs::media::format::summary_blocks;
-use crate::fs::sfs::settings::Fsync;
 
 /// Blocks of a sync up to which it is small. In a larger one, a summary costs little beside the blocks.
 const MOST: usize = 32;
 
-impl Sfs {
-    /// Turns changed blocks of a sync into log records, as far as that saves blocks of the device. Leaves the others in
-    /// `slots`.
-    pub(super) fn log_small_changes(&mut self, slots: &mut Vec<u32>, told: &mut RecordsToWrite) {
-        if self.settings.fsync != Fsync::Log || self.files.media.holds_stamps() || slots.len() > MOST {
-            return;
-        }
-        let mut packed: Vec<(u32, Vec<u8>)> = Vec::with_capacity(slots.len());
-        for slot in slots.iter().copied() {
-            let changed = self.files.dirty_blocks.slot(slot).changed();
-            packed.push((slot, self.log.packer.pack(&self.files.dirty_blocks.bytes(slot)[changed])));
-        }
-        packed.sort_by_key(|(_, bytes)| bytes.len());
-        let lengths: Vec<usize> = packed.iter().map(|(_, bytes)| bytes.len()).collect();
-        packed.truncate(best_count(&lengths, told.len()));
-        let before = self.superblock.next_partial.get();
-        for (slot, bytes) in &packed {
-            let waits = *self.files.dirty_blocks.slot(*slot);
-            let changed = waits.changed();
-            if !changed.is_empty() {
-                let record = Record::Bytes {
-                    inode: waits.inode,
-                    place: waits.place,
-                    at: changed.start as u16,
-                    crc: crc::crc32c(self.files.dirty_blocks.bytes(*slot)),
-                    bytes: Packed { length: changed.len() as u16, bytes },
-                };
-                told.add(&record, before);
-            }
-            self.files.dirty_blocks.set_logged(*slot);
-        }
-        slots.retain(|slot| packed.iter().all(|(logged, _)| logged != slot));
-        self.counts.events.blocks_logged += packed.len() as u64;
+/// Turns changed blocks of a sync into log records, as far as that saves blocks of the device. Leaves the others in
+/// `slots`.
+pub(super) fn log_small_changes(
+    files: &mut Files,
+    writer: &mut Writer,
+    slots: &mut Vec<u32>,
+    told: &mut RecordsToWrite,
+) {
+    if files.media.holds_stamps() || slots.len() > MOST {
+        return;
     }
+    let mut packed: Vec<(u32, Vec<u8>)> = Vec::with_capacity(slots.len());
+    for slot in slots.iter().copied() {
+        let changed = files.dirty_blocks.slot(slot).changed();
+        packed.push((slot, writer.log.packer.pack(&files.dirty_blocks.bytes(slot)[changed])));
+    }
+    packed.sort_by_key(|(_, bytes)| bytes.len());
+    let lengths: Vec<usize> = packed.iter().map(|(_, bytes)| bytes.len()).collect();
+    packed.truncate(best_count(&lengths, told.len()));
+    let before = writer.superblock.next_partial.get();
+    for (slot, bytes) in &packed {
+        let waits = *files.dirty_blocks.slot(*slot);
+        let changed = waits.changed();
+        if !changed.is_empty() {
+            let record = Record::Bytes {
+                inode: waits.inode,
+                place: waits.place,
+                at: changed.start as u16,
+                crc: crc::crc32c(files.dirty_blocks.bytes(*slot)),
+                bytes: Packed { length: changed.len() as u16, bytes },
+            };
+            told.add(&record, before);
+        }
+        files.dirty_blocks.set_logged(*slot);
+    }
+    slots.retain(|slot| packed.iter().all(|(logged, _)| logged != slot));
+    writer.events.blocks_logged += packed.len() as u64;
 }
-
 /// The number of blocks, of those with the fewest bytes, that become log records, beside `records` bytes of others. Such
 /// a block counts as half of one: it is written later, unless it is overwritten or freed before.
 fn best_count(lengths: &[usize], records: usize) -> usize {

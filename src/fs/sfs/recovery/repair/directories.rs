@@ -5,6 +5,7 @@ use crate::fs::sfs::error::SfsError;
 use crate::fs::sfs::files::attributes::{FileKind, InodeNumber};
 use crate::fs::sfs::files::directory::{self, Index};
 use crate::fs::sfs::files::inode::Inode;
+use crate::fs::sfs::files::names::Names;
 use crate::fs::sfs::media::format::{BLOCK, zeroed};
 
 /// The directory that gets what has no name.
@@ -47,7 +48,7 @@ impl Mending<'_> {
     /// Takes away the name at a place of a directory.
     pub(super) fn drop_name(&mut self, directory: u64, place: u64) -> Result<(), SfsError> {
         let (number, at) = (place / BLOCK as u64, (place % BLOCK as u64) as usize);
-        self.files.index(self.task, directory)?;
+        Names::of(self.task, self.files).index(directory)?;
         let virtual_block = self.files.mapped(self.task, directory, number)?;
         let mut index = self.files.inodes.take_index(directory).ok_or(SfsError::NotFound)?;
         let block = self.files.metadata_block_mut(self.task, virtual_block, directory, number)?;
@@ -64,10 +65,10 @@ impl Mending<'_> {
         let directory = self.lost_and_found()?;
         let kind = self.files.inode(self.task, inode)?.kind;
         let mut name = format!("#{inode}");
-        while self.files.lookup(self.task, InodeNumber(directory), name.as_bytes()).is_ok() {
+        while Names::of(self.task, self.files).lookup(InodeNumber(directory), name.as_bytes()).is_ok() {
             name.push('_');
         }
-        self.files.add_name(self.task, directory, name.as_bytes(), inode, kind)?;
+        Names::of(self.task, self.files).add_name(directory, name.as_bytes(), inode, kind)?;
         let now = self.files.clock.wall(self.task);
         let it = self.files.inode_mut(self.task, inode)?;
         it.times.changed(now);
@@ -82,7 +83,7 @@ impl Mending<'_> {
         let root = InodeNumber::ROOT;
         let mut name = LOST_AND_FOUND.to_vec();
         loop {
-            match self.files.lookup(self.task, root, &name) {
+            match Names::of(self.task, self.files).lookup(root, &name) {
                 Ok(found) if self.files.inode(self.task, found.0).is_ok_and(|it| it.kind == FileKind::Directory) => {
                     return Ok(found.0);
                 }
@@ -95,7 +96,7 @@ impl Mending<'_> {
         let mut made = Inode::new(number, generation, FileKind::Directory, self.files.clock.wall(self.task));
         (made.permissions, made.links, made.parent) = (0o700, 2, root.0);
         self.files.inodes.insert(made);
-        self.files.add_name(self.task, root.0, &name, number, FileKind::Directory)?;
+        Names::of(self.task, self.files).add_name(root.0, &name, number, FileKind::Directory)?;
         Ok(number)
     }
 }

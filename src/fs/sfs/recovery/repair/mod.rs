@@ -39,6 +39,7 @@ use crate::fs::sfs::log::Log;
 use crate::fs::sfs::make::Identity;
 use crate::fs::sfs::media::format::{DIRTY, Superblock};
 use crate::fs::sfs::settings::SfsSettings;
+use crate::fs::sfs::write_back::Writer;
 use crate::task::Task;
 use crate::time::Time;
 
@@ -102,12 +103,12 @@ pub(super) fn repair_opened(task: &Task<'_>, opened: Opened) -> Result<(Repaired
         return Ok((Repaired { findings, left: Vec::new() }, volume));
     }
     // Segments that the log freed may be written over once the log is durable.
-    volume.flush_device(task)?;
+    volume.writer.flush(task, &volume.files.media)?;
     mount::tidy_zones(task, &volume)?;
     if was_unmounted {
         mount::go_on(task, &mut volume);
     }
-    volume.checkpoint(task, true)?;
+    volume.write_back(task).checkpoint(true)?;
     let left = surveyor(task, &mut volume).survey(true, &rebuilt)?.findings();
     volume.files.media.close(task)?;
     Ok((Repaired { findings, left }, volume))
@@ -125,7 +126,7 @@ struct Mending<'a> {
 
 impl<'a> Mending<'a> {
     fn of(task: &'a Task<'a>, volume: &'a mut Sfs, survey: &'a Survey, rebuilt: &'a mut RebuiltEntries) -> Mending<'a> {
-        let Sfs { superblock, log, files, .. } = volume;
+        let Sfs { files, writer: Writer { superblock, log, .. }, .. } = volume;
         Mending { task, superblock, log, files, survey, rebuilt }
     }
 }

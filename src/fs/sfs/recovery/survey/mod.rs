@@ -174,7 +174,7 @@ impl<'a> Surveyor<'a> {
 
 /// A walk over a volume in memory.
 pub(super) fn surveyor<'a>(task: &'a Task<'a>, volume: &'a mut Sfs) -> Surveyor<'a> {
-    Surveyor::new(task, &mut volume.files, &volume.log, volume.superblock.identity)
+    Surveyor::new(task, &mut volume.files, &volume.writer.log, volume.writer.superblock.identity)
 }
 
 impl Surveyor<'_> {

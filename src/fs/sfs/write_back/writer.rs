@@ -1,25 +1,23 @@
-//! Writing of partial segments: blocks get their addresses, then are written after their summary.
+//! The writer of partial segments: blocks get their addresses, then are written after their summary.
 
-use super::LogReader;
+use super::Discards;
 use crate::crc;
+use crate::device::DeviceError;
+use crate::fs::sfs::failure::Faults;
+use crate::fs::sfs::files::Files;
 use crate::fs::sfs::log::records::{self, Record, RecordsToWrite};
-use crate::fs::sfs::media::BlockRun;
+use crate::fs::sfs::log::{Head, Log, LogReader};
 use crate::fs::sfs::media::format::{
-    BLOCK, BlockRecord, COPIED, COPIED_AND_COUNTED, Kind, NO_GROUP, SUMMARY_MAGIC, SummaryHeader, blocks_that_fit,
-    crc_without, summary_blocks,
+    BLOCK, BlockRecord, COPIED, COPIED_AND_COUNTED, Kind, NO_GROUP, SUMMARY_MAGIC, SummaryHeader, Superblock,
+    blocks_that_fit, crc_without, summary_blocks,
 };
+use crate::fs::sfs::media::{BlockRun, Media};
+use crate::fs::sfs::placement::Grouping;
 use crate::fs::sfs::settings::CountedWrites;
-use crate::fs::sfs::{Sfs, SfsError};
-use crate::label::{Cause, Content, Label};
+use crate::fs::sfs::{Events, Limits, SfsError};
+use crate::label::{Cause, Content, Label, Tally};
 use crate::task::Task;
 use zerocopy::{FromZeros, IntoBytes};
-
-/// The end of the log in an open segment.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::fs::sfs) struct Head {
-    pub segment: u32,
-    pub block: u32,
-}
 
 /// A block to be written.
 #[derive(Clone, Copy, Debug)]
@@ -51,26 +49,112 @@ impl Destination {
     }
 }
 
-impl Sfs {
-    /// A reader of the volume's log.
-    pub(in crate::fs::sfs) fn log_reader<'a>(&'a self, task: &'a Task<'a>) -> LogReader<'a> {
-        LogReader::new(task, &self.files.media, self.superblock.identity)
+/// A partial segment to be written.
+struct Partial<'p> {
+    to: Destination,
+    head: Head,
+    items: &'p [Item],
+    /// Log records, as they are written.
+    log: &'p [u8],
+    seals: bool,
+}
+
+/// The writer of the log: the log's open ends, and what is decided about a block when it is written.
+pub(in crate::fs::sfs) struct Writer {
+    pub log: Log,
+    /// The superblock of the last checkpoint, with the number and the chain of the next partial segment.
+    pub superblock: Superblock,
+    pub grouping: Box<dyn Grouping>,
+    pub limits: Limits,
+    pub counted_writes: CountedWrites,
+    pub discards: Discards,
+    pub faults: Faults,
+    /// Blocks that were sent to the media.
+    pub sent: Tally,
+    pub events: Events,
+}
+
+impl Writer {
+    /// A reader of what was written.
+    pub fn reader<'a>(&self, task: &'a Task<'a>, media: &'a Media) -> LogReader<'a> {
+        LogReader::new(task, media, self.superblock.identity)
+    }
+
+    /// Makes the volume read-only after a failed write or flush.
+    pub fn fail(&mut self, files: &Files, why: String) {
+        self.faults.fail(files, &self.log, why);
+    }
+
+    /// Fails the volume if a change was interrupted by an error: the partial change is not in the log and must not be
+    /// stored.
+    pub fn all_or_fail<T>(&mut self, files: &Files, what: &str, done: Result<T, SfsError>) -> Result<T, SfsError> {
+        if let Err(SfsError::Device(error)) = &done {
+            self.fail(files, format!("{what} was interrupted: {error}"));
+        }
+        done
+    }
+
+    /// Flushes the device: all written partial segments become durable.
+    pub fn flush(&mut self, task: &Task<'_>, media: &Media) -> Result<(), SfsError> {
+        media.flush(task)?;
+        self.note_flushed();
+        Ok(())
+    }
+
+    /// Ends a flush that began outside the gate, successful or failed.
+    pub fn end_flush(&mut self, files: &Files, flushed: Result<(), DeviceError>) -> Result<(), SfsError> {
+        self.log.is_flushing = false;
+        flushed.inspect_err(|error| {
+            // An unknown part of the writes may be lost.
+            self.fail(files, format!("a flush failed: {error}"));
+        })?;
+        self.note_flushed();
+        Ok(())
+    }
+
+    /// Notes that the whole log is durable.
+    pub fn note_flushed(&mut self) {
+        self.log.end_flush(self.superblock.next_partial.get());
+    }
+
+    /// True if so much log was written since the last checkpoint that a mount after a crash would take long.
+    pub fn is_log_long(&self) -> bool {
+        self.log.segments_since_checkpoint >= self.limits.log_segments
+    }
+
+    /// Checks that emptied segments, not written since the mount, hold no live blocks before they are freed.
+    pub fn check_emptied(&self, task: &Task<'_>, files: &mut Files) -> Result<(), SfsError> {
+        if files.media.holds_stamps() {
+            return Ok(());
+        }
+        for segment in files.segments.take_unchecked() {
+            let first = u64::from(segment) * u64::from(files.media.segment_blocks());
+            for (block, record) in self.reader(task, &files.media).contents(segment, self.log.contents_of(segment))? {
+                if files.metadata.is_live_at(task, &record, first + u64::from(block))? {
+                    let why = format!("it says 0 blocks are live, and block {block} is");
+                    return Err(SfsError::Damaged { what: format!("the usage of segment {segment}"), why });
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Writes blocks in as few partial segments as possible. After a crash they count once a later one seals the log.
-    pub(in crate::fs::sfs) fn write_blocks(
+    pub fn write_blocks(
         &mut self,
         task: &Task<'_>,
+        files: &mut Files,
         to: Destination,
         items: &[Item],
     ) -> Result<(), SfsError> {
-        self.write_with_records(task, to, items, RecordsToWrite::nothing(), false)
+        self.write_with_records(task, files, to, items, RecordsToWrite::nothing(), false)
     }
 
     /// Writes blocks after log records. With `seals`, the last partial segment seals the log: all changes are recorded.
-    pub(in crate::fs::sfs) fn write_with_records(
+    pub fn write_with_records(
         &mut self,
         task: &Task<'_>,
+        files: &mut Files,
         to: Destination,
         items: &[Item],
         mut told: RecordsToWrite,
@@ -78,8 +162,8 @@ impl Sfs {
     ) -> Result<(), SfsError> {
         let mut left = items;
         while !left.is_empty() || !told.is_empty() {
-            let (to, head) = self.head(task, to, left.len() as u32)?;
-            let room = self.files.media.segment_blocks() - head.block;
+            let (to, head) = self.head(task, files, to, left.len() as u32)?;
+            let room = files.media.segment_blocks() - head.block;
             // Records come first, and may take half of the space.
             let log = told.next((room as usize * BLOCK / 2).saturating_sub(size_of::<SummaryHeader>()));
             let fits = blocks_that_fit(room, log.len()).unwrap_or(0);
@@ -88,16 +172,18 @@ impl Sfs {
             left = later;
             if now.is_empty() && log.is_empty() {
                 // Not even one block fits: the rest of the segment stays unused.
-                self.close_head(task, to)?;
+                self.close_head(task, files, to)?;
                 continue;
             }
             let seals = seals && left.is_empty() && told.is_empty();
-            let written = self.write_partial(task, to, head, now, &log, seals);
-            let advanced = written
-                .and_then(|took| self.advance(task, to, Head { segment: head.segment, block: head.block + took }));
+            let partial = Partial { to, head, items: now, log: &log, seals };
+            let written = self.write_partial(task, files, &partial);
+            let advanced = written.and_then(|took| {
+                self.advance(task, files, to, Head { segment: head.segment, block: head.block + took })
+            });
             advanced.inspect_err(|error| {
                 // Memory is now ahead of the media.
-                self.fail(format!("a write failed: {error}"));
+                self.fail(files, format!("a write failed: {error}"));
             })?;
         }
         Ok(())
@@ -105,27 +191,32 @@ impl Sfs {
 
     /// The open segment of a destination, or a new one for `blocks` blocks. If the volume is short of free segments, a
     /// head without room goes on in the segment of another one, so that open segments take no more of them.
-    fn head(&mut self, task: &Task<'_>, to: Destination, blocks: u32) -> Result<(Destination, Head), SfsError> {
+    fn head(
+        &mut self,
+        task: &Task<'_>,
+        files: &mut Files,
+        to: Destination,
+        blocks: u32,
+    ) -> Result<(Destination, Head), SfsError> {
         if let Some(head) = self.open_head(to) {
-            let room = self.files.media.segment_blocks() - head.block;
+            let room = files.media.segment_blocks() - head.block;
             if room > 1 || blocks == 0 {
                 return Ok((to, head));
             }
-            self.close_head(task, to)?;
+            self.close_head(task, files, to)?;
         }
-        if to != Destination::Metadata && self.files.segments.free() < self.limits.of_checkpoint() {
-            let with_room =
-                self.log.open_heads().filter(|(_, head)| self.files.media.segment_blocks() - head.block > 1);
+        if to != Destination::Metadata && files.segments.free() < self.limits.of_checkpoint() {
+            let with_room = self.log.open_heads().filter(|(_, head)| files.media.segment_blocks() - head.block > 1);
             if let Some((number, head)) = with_room.min_by_key(|(_, head)| head.block) {
                 return Ok((Destination::Head(number), head));
             }
         }
         let group = to.number();
-        let Some(segment) = self.files.segments.take(self.files.clock.tick, group, to == Destination::Metadata) else {
+        let Some(segment) = files.segments.take(files.clock.tick, group, to == Destination::Metadata) else {
             return Err(SfsError::NoSpace { free: 0, blocks: self.limits.usable });
         };
         self.discards.forget(segment);
-        self.files.media.begin(task, segment)?;
+        files.media.begin(task, segment)?;
         if let Some(contents) = self.log.contents.get_mut(segment as usize) {
             contents.clear();
         }
@@ -150,43 +241,40 @@ impl Sfs {
     }
 
     /// Advances the end of the log in an open segment.
-    fn advance(&mut self, task: &Task<'_>, to: Destination, head: Head) -> Result<(), SfsError> {
-        let is_full = self.files.media.segment_blocks() - head.block < 2;
+    fn advance(&mut self, task: &Task<'_>, files: &mut Files, to: Destination, head: Head) -> Result<(), SfsError> {
+        let is_full = files.media.segment_blocks() - head.block < 2;
         *self.head_mut(to) = (!is_full).then_some(head);
-        if is_full { self.end_segment(task, head.segment) } else { Ok(()) }
+        if is_full { self.end_segment(task, files, head.segment) } else { Ok(()) }
     }
 
     /// Closes the open segment of a destination.
-    pub(in crate::fs::sfs) fn close_head(&mut self, task: &Task<'_>, to: Destination) -> Result<(), SfsError> {
+    pub fn close_head(&mut self, task: &Task<'_>, files: &mut Files, to: Destination) -> Result<(), SfsError> {
         let head = self.head_mut(to).take();
-        head.map_or(Ok(()), |head| self.end_segment(task, head.segment))
+        head.map_or(Ok(()), |head| self.end_segment(task, files, head.segment))
     }
 
-    fn end_segment(&mut self, task: &Task<'_>, segment: u32) -> Result<(), SfsError> {
-        self.files.media.end(task, segment)?;
-        self.files.segments.close(segment);
+    fn end_segment(&mut self, task: &Task<'_>, files: &mut Files, segment: u32) -> Result<(), SfsError> {
+        files.media.end(task, segment)?;
+        files.segments.close(segment);
         self.log.segments_since_checkpoint += 1;
-        self.counts.events.segments_written += 1;
+        self.events.segments_written += 1;
         Ok(())
     }
 
     /// Blocks that fit into one more partial segment of the open segment of a destination.
-    pub(in crate::fs::sfs) fn room_at(&self, to: Destination) -> u32 {
-        let room = self.open_head(to).map_or(0, |head| self.files.media.segment_blocks() - head.block);
+    pub fn room_at(&self, segment_blocks: u32, to: Destination) -> u32 {
+        let room = self.open_head(to).map_or(0, |head| segment_blocks - head.block);
         blocks_that_fit(room, 0).unwrap_or(0)
     }
 
-    /// Writes one partial segment at `head`, and returns the number of blocks it takes.
+    /// Writes one partial segment at its head, and returns the number of blocks it takes.
     fn write_partial(
         &mut self,
         task: &Task<'_>,
-        to: Destination,
-        head: Head,
-        items: &[Item],
-        log: &[u8],
-        seals: bool,
+        files: &mut Files,
+        &Partial { to, head, items, log, seals }: &Partial,
     ) -> Result<u32, SfsError> {
-        let segment_blocks = u64::from(self.files.media.segment_blocks());
+        let segment_blocks = u64::from(files.media.segment_blocks());
         let summary = summary_blocks(items.len() as u32, log.len());
         let first = u64::from(head.segment) * segment_blocks + u64::from(head.block);
         assert!(
@@ -196,39 +284,39 @@ impl Sfs {
             head.segment,
             head.block
         );
-        let width = self.files.media.block_width();
+        let width = files.media.block_width();
         let mut records = Vec::with_capacity(items.len());
         let mut labels = Vec::with_capacity(items.len());
         for (item, address) in items.iter().zip(first + u64::from(summary)..) {
             let (record, label) = match item {
-                Item::Data(slot) => self.place_data(task, *slot, address, head.segment)?,
-                Item::Metadata(number) => self.place_metadata(task, *number, address, head.segment)?,
-                Item::Paged(kind, number) => self.place_paged(*kind, *number, address, head.segment),
+                Item::Data(slot) => self.place_data(task, files, *slot, address, head.segment)?,
+                Item::Metadata(number) => place_metadata(task, files, *number, address, head.segment)?,
+                Item::Paged(kind, number) => place_paged(files, *kind, *number, address, head.segment),
             };
             records.push(record);
             labels.push(label);
         }
         // All addresses are assigned, so the content of metadata file blocks is final.
         if matches!(items.first(), Some(Item::Paged(Kind::UsageFile, _))) {
-            self.fill_usage(task)?;
+            fill_usage(task, files)?;
         }
-        let mut buffer = self.files.media.buffer();
+        let mut buffer = files.media.buffer();
         buffer.resize(summary as usize * width, 0);
         for (item, record) in items.iter().zip(&mut records) {
             match item {
                 Item::Data(slot) => {
-                    buffer.extend_from_slice(self.files.dirty_blocks.bytes(*slot));
-                    self.files.dirty_blocks.remove(*slot);
+                    buffer.extend_from_slice(files.dirty_blocks.bytes(*slot));
+                    files.dirty_blocks.remove(*slot);
                 }
                 Item::Metadata(number) => {
-                    let bytes = &self.files.metadata.blocks.get(*number).expect("the block has an address").bytes;
+                    let bytes = &files.metadata.blocks.get(*number).expect("the block has an address").bytes;
                     buffer.extend_from_slice(&bytes[..width]);
-                    self.files.metadata.blocks.written(*number);
+                    files.metadata.blocks.written(*number);
                 }
                 Item::Paged(kind, number) => {
-                    let bytes = self.files.metadata.paged(*kind).bytes(*number);
+                    let bytes = files.metadata.paged(*kind).bytes(*number);
                     let crc = crc::crc32c(&bytes[..]);
-                    self.files.metadata.paged(*kind).set_checksum(*number, crc);
+                    files.metadata.paged(*kind).set_checksum(*number, crc);
                     record.crc = crc.into();
                     buffer.extend_from_slice(&bytes[..width]);
                 }
@@ -251,12 +339,12 @@ impl Sfs {
             summary_blocks: summary.into(),
             blocks: (items.len() as u32).into(),
             log_bytes: (log.len() as u32).into(),
-            tick: self.files.clock.tick.0.into(),
+            tick: files.clock.tick.0.into(),
             identity: self.superblock.identity,
             group: to.number(),
             seals: seals.into(),
             flushed_back: u16::try_from(flushed_back).unwrap_or(0).into(),
-            next_segment: self.files.segments.next().map_or(0, |next| next + 1).into(),
+            next_segment: files.segments.next().map_or(0, |next| next + 1).into(),
             ..SummaryHeader::new_zeroed()
         };
         if width == BLOCK {
@@ -289,11 +377,11 @@ impl Sfs {
             buffer.len(),
             "each block that is written has a label"
         );
-        self.files.media.write(task, buffer, runs)?;
+        files.media.write(task, buffer, runs)?;
         self.discards.wait(task.now());
         self.log.is_unflushed = true;
         self.log.is_unsealed = !seals;
-        self.files.segments.touch(head.segment, self.log.epoch);
+        files.segments.touch(head.segment, self.log.epoch);
         Ok(summary + items.len() as u32)
     }
 
@@ -311,7 +399,7 @@ impl Sfs {
             }
         }
         for run in &runs {
-            self.counts.sent.add(run.label, (run.bytes.len() / width) as u64);
+            self.sent.add(run.label, (run.bytes.len() / width) as u64);
         }
         runs
     }
@@ -320,25 +408,26 @@ impl Sfs {
     fn place_data(
         &mut self,
         task: &Task<'_>,
+        files: &mut Files,
         slot: u32,
         address: u64,
         segment: u32,
     ) -> Result<(BlockRecord, Label), SfsError> {
-        let waits = *self.files.dirty_blocks.slot(slot);
-        debug_assert!(self.files.dirty_blocks.is_used(slot), "slot {slot} is in use");
-        let mut entry = self.files.metadata.dat.get(task, waits.number)?;
+        let waits = *files.dirty_blocks.slot(slot);
+        debug_assert!(files.dirty_blocks.is_used(slot), "slot {slot} is in use");
+        let mut entry = files.metadata.dat.get(task, waits.number)?;
         assert_ne!(waits.group, NO_GROUP, "slot {slot} was assigned to a group");
-        let view = self.files.block_view(task, &waits, &entry)?;
-        entry.memory = self.grouping.written(&view, Some(waits.group), self.files.clock.tick);
+        let view = files.block_view(task, &waits, &entry)?;
+        entry.memory = self.grouping.written(&view, Some(waits.group), files.clock.tick);
         if waits.before != 0 {
-            let old = (waits.before / u64::from(self.files.media.segment_blocks())) as u32;
+            let old = (waits.before / u64::from(files.media.segment_blocks())) as u32;
             if !waits.is_cleaned() {
-                self.files.segments.count_death(old, self.files.clock.tick);
+                files.segments.count_death(old, files.clock.tick);
             }
-            self.files.segments.lose(old, Kind::Data, entry.writes.get(), entry.modified.get());
+            files.segments.lose(old, Kind::Data, entry.writes.get(), entry.modified.get());
         }
-        let crc = crc::crc32c(self.files.dirty_blocks.bytes(slot));
-        let cleaned = match (waits.is_cleaned(), self.settings.counted_writes) {
+        let crc = crc::crc32c(files.dirty_blocks.bytes(slot));
+        let cleaned = match (waits.is_cleaned(), self.counted_writes) {
             (false, _) => 0,
             (true, CountedWrites::Host) => COPIED,
             (true, CountedWrites::All) => COPIED_AND_COUNTED,
@@ -354,7 +443,7 @@ impl Sfs {
             reserved: 0,
         };
         if record.is_counted() {
-            self.files.count_write(task, &mut entry, waits.inode, self.files.clock.tick)?;
+            files.count_write(task, &mut entry, waits.inode, files.clock.tick)?;
         }
         if waits.is_cleaned() {
             // A cleaned block keeps its version and its checksum, right or wrong.
@@ -366,59 +455,67 @@ impl Sfs {
         entry.is_lost = 0;
         entry.group = waits.group;
         self.log.unobserved_blocks = self.log.unobserved_blocks.saturating_add(1);
-        self.files.segments.gain(segment, Kind::Data, entry.writes.get(), entry.modified.get());
-        self.files.metadata.dat.set(task, waits.number, &entry)?;
+        files.segments.gain(segment, Kind::Data, entry.writes.get(), entry.modified.get());
+        files.metadata.dat.set(task, waits.number, &entry)?;
         let cause = if waits.is_cleaned() { Cause::SegmentCleaning } else { Cause::HostWrite };
         Ok((record, Label::first(cause, Content::Data)))
     }
+}
 
-    /// Assigns an address to a metadata block.
-    fn place_metadata(
-        &mut self,
-        task: &Task<'_>,
-        number: u64,
-        address: u64,
-        segment: u32,
-    ) -> Result<(BlockRecord, Label), SfsError> {
-        let mut entry = self.files.metadata.dat.get(task, number)?;
-        let block = self.files.metadata.blocks.get(number).expect("a block to be written is in memory");
-        let (inode, place) = (block.inode, block.place);
-        let before = entry.address.get();
-        if before != 0 {
-            let old = (before / u64::from(self.files.media.segment_blocks())) as u32;
-            self.files.segments.lose(old, Kind::Metadata, 0, 0);
-        }
-        entry.address = address.into();
-        entry.is_lost = 0;
-        entry.crc = crc::crc32c(&block.bytes[..]).into();
-        self.files.segments.gain(segment, Kind::Metadata, 0, 0);
-        self.files.metadata.dat.set(task, number, &entry)?;
-        let record = BlockRecord {
-            number: number.into(),
-            inode: inode.into(),
-            place: place.into(),
-            crc: entry.crc,
-            kind: Kind::Metadata as u8,
-            group: NO_GROUP,
-            ..BlockRecord::default()
-        };
-        Ok((record, Label::first(Cause::Checkpoint, Content::Metadata)))
+/// Assigns an address to a metadata block.
+fn place_metadata(
+    task: &Task<'_>,
+    files: &mut Files,
+    number: u64,
+    address: u64,
+    segment: u32,
+) -> Result<(BlockRecord, Label), SfsError> {
+    let mut entry = files.metadata.dat.get(task, number)?;
+    let block = files.metadata.blocks.get(number).expect("a block to be written is in memory");
+    let (inode, place) = (block.inode, block.place);
+    let before = entry.address.get();
+    if before != 0 {
+        let old = (before / u64::from(files.media.segment_blocks())) as u32;
+        files.segments.lose(old, Kind::Metadata, 0, 0);
     }
+    entry.address = address.into();
+    entry.is_lost = 0;
+    entry.crc = crc::crc32c(&block.bytes[..]).into();
+    files.segments.gain(segment, Kind::Metadata, 0, 0);
+    files.metadata.dat.set(task, number, &entry)?;
+    let record = BlockRecord {
+        number: number.into(),
+        inode: inode.into(),
+        place: place.into(),
+        crc: entry.crc,
+        kind: Kind::Metadata as u8,
+        group: NO_GROUP,
+        ..BlockRecord::default()
+    };
+    Ok((record, Label::first(Cause::Checkpoint, Content::Metadata)))
+}
 
-    /// Assigns an address to a block of a metadata file.
-    fn place_paged(&mut self, kind: Kind, number: u64, address: u64, segment: u32) -> (BlockRecord, Label) {
-        debug_assert_eq!(
-            (address / u64::from(self.files.media.segment_blocks())) as u32,
-            segment,
-            "the address is in the segment"
-        );
-        let before = self.files.metadata.paged(kind).set_address(number, address);
-        if before != 0 {
-            let old = (before / u64::from(self.files.media.segment_blocks())) as u32;
-            self.files.segments.lose(old, kind, 0, 0);
-        }
-        self.files.segments.gain(segment, kind, 0, 0);
-        let record = BlockRecord { number: number.into(), kind: kind as u8, group: NO_GROUP, ..BlockRecord::default() };
-        (record, Label::first(Cause::Checkpoint, Content::Metadata))
+/// Assigns an address to a block of a metadata file.
+fn place_paged(files: &mut Files, kind: Kind, number: u64, address: u64, segment: u32) -> (BlockRecord, Label) {
+    debug_assert_eq!(
+        (address / u64::from(files.media.segment_blocks())) as u32,
+        segment,
+        "the address is in the segment"
+    );
+    let before = files.metadata.paged(kind).set_address(number, address);
+    if before != 0 {
+        let old = (before / u64::from(files.media.segment_blocks())) as u32;
+        files.segments.lose(old, kind, 0, 0);
     }
+    files.segments.gain(segment, kind, 0, 0);
+    let record = BlockRecord { number: number.into(), kind: kind as u8, group: NO_GROUP, ..BlockRecord::default() };
+    (record, Label::first(Cause::Checkpoint, Content::Metadata))
+}
+/// Fills the pages of the usage file after all of them have addresses.
+fn fill_usage(task: &Task<'_>, files: &mut Files) -> Result<(), SfsError> {
+    for page in 0..files.metadata.usage_file.len() {
+        let bytes = files.metadata.usage_file.page_mut(task, page)?;
+        files.segments.fill_page(page, bytes);
+    }
+    Ok(())
 }

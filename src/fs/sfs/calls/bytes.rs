@@ -1,11 +1,9 @@
-//! Calls that change a file's data and allocation. Calls that read are in `reading`.
+//! Calls that read and change the data and the allocation of a file.
 
 use crate::fs::nodes::parts::parts;
-use crate::fs::sfs::files::Files;
 use crate::fs::sfs::files::attributes::InodeNumber;
 use crate::fs::sfs::log::records::Record;
-use crate::fs::sfs::media::format::MOST_BLOCKS;
-use crate::fs::sfs::media::format::{BLOCK, DIRTY};
+use crate::fs::sfs::media::format::{BLOCK, MOST_BLOCKS};
 use crate::fs::sfs::placement::Hint;
 use crate::fs::sfs::{Sfs, SfsError};
 use crate::label::{Content, Label};
@@ -14,98 +12,6 @@ use std::ops::Range;
 
 /// Bytes of a block, as a number.
 const BLOCK_BYTES: u64 = BLOCK as u64;
-
-impl Files {
-    /// The slot of a block that is overwritten completely.
-    fn slot_to_fill(&mut self, task: &Task<'_>, inode: u64, place: u64) -> Result<u32, SfsError> {
-        self.clock.advance(task);
-        self.slot(task, inode, place, None)
-    }
-
-    /// The slot of a block that is overwritten partly. It holds the block's other bytes.
-    fn slot_to_change(&mut self, task: &Task<'_>, inode: u64, place: u64) -> Result<u32, SfsError> {
-        let mut old = vec![0; self.media.block_width()];
-        self.read_blocks(task, inode, place, &mut old)?;
-        self.clock.advance(task);
-        self.slot(task, inode, place, Some(&old))
-    }
-
-    /// The slot of a block, which counts as changed. `version`: the bytes of the block, if it is not overwritten
-    /// completely.
-    pub(in crate::fs::sfs) fn slot(
-        &mut self,
-        task: &Task<'_>,
-        inode: u64,
-        place: u64,
-        version: Option<&[u8]>,
-    ) -> Result<u32, SfsError> {
-        let mut number = self.mapped(task, inode, place)?;
-        if number == 0 {
-            number = self.metadata.dat.take(task)?;
-            self.map(task, inode, place, number)?;
-            self.inode_mut(task, inode)?.blocks += 1;
-        }
-        let mut entry = self.metadata.dat.get(task, number)?;
-        let address = entry.address.get();
-        self.check_referenced(inode, number, &entry)?;
-        if address & DIRTY != 0 {
-            let slot = (address & !DIRTY) as u32;
-            self.dirty_blocks.change(slot, version.is_some());
-            return Ok(slot);
-        }
-        let slot = self.dirty_blocks.add(number, inode, place, version.is_some());
-        version.into_iter().for_each(|bytes| self.dirty_blocks.load(slot, bytes));
-        let waits = self.dirty_blocks.slot_mut(slot);
-        waits.before = address;
-        waits.crc_before = entry.crc.get();
-        entry.address = (DIRTY | u64::from(slot)).into();
-        self.metadata.dat.set(task, number, &entry)?;
-        Ok(slot)
-    }
-
-    /// Allocates a virtual block for each hole in a range.
-    pub(in crate::fs::sfs) fn reserve(
-        &mut self,
-        task: &Task<'_>,
-        inode: u64,
-        places: Range<u64>,
-    ) -> Result<(), SfsError> {
-        for place in places {
-            if self.mapped(task, inode, place)? == 0 {
-                let number = self.metadata.dat.take(task)?;
-                self.map(task, inode, place, number)?;
-                self.inode_mut(task, inode)?.blocks += 1;
-            }
-        }
-        Ok(())
-    }
-
-    /// Prepares for growth to `to` without a write from the end of the file on: stale bytes after the end in the last
-    /// block, from a time when the file was longer, must not become visible. They are zeroed now, and not at the
-    /// truncation: if a crash loses the truncation, the block must still have its old content.
-    fn clear_tail(&mut self, task: &Task<'_>, inode: u64, to: u64) -> Result<(), SfsError> {
-        let size = self.inode(task, inode)?.size;
-        match to > size {
-            true => self.zero(task, inode, size, to.min(size.next_multiple_of(BLOCK_BYTES))),
-            false => Ok(()),
-        }
-    }
-
-    /// Zeroes bytes of one block, if it is allocated.
-    fn zero(&mut self, task: &Task<'_>, inode: u64, from: u64, to: u64) -> Result<(), SfsError> {
-        let place = from / BLOCK_BYTES;
-        if from >= to || self.mapped(task, inode, place)? == 0 {
-            return Ok(());
-        }
-        let slot = self.slot_to_change(task, inode, place)?;
-        debug_assert!(to <= (place + 1) * BLOCK_BYTES, "bytes {from} to {to} are in one block");
-        if !self.media.holds_stamps() {
-            let zeros = [0; BLOCK];
-            self.dirty_blocks.overwrite(slot, (from % BLOCK_BYTES) as usize, &zeros[..(to - from) as usize]);
-        }
-        Ok(())
-    }
-}
 
 impl Sfs {
     /// Writes all of `bytes` at `offset`. The file grows as needed. With stamps, a block's stamp is the first bytes
@@ -133,7 +39,8 @@ impl Sfs {
             let bytes = &bytes[part.from];
             self.files.dirty_blocks.overwrite(slot, at, &bytes[..bytes.len().min(most)]);
         }
-        self.finish_write(task, inode.0, end, last + 1 - first, Content::Data)?;
+        self.files.note_write(task, inode.0, end)?;
+        self.received.add(Label::host(Content::Data), last + 1 - first);
         self.relieve(task)
     }
 
@@ -161,14 +68,15 @@ impl Sfs {
             self.files.dirty_blocks.slot_mut(slot).hint = hint;
             self.files.dirty_blocks.overwrite(slot, 0, block);
         }
-        self.finish_write(task, inode.0, end * BLOCK_BYTES, count, content)?;
+        self.files.note_write(task, inode.0, end * BLOCK_BYTES)?;
+        self.received.add(Label::host(content), count);
         self.relieve(task)
     }
 
     /// Fails if the new blocks of a range do not fit.
     fn check_new(&mut self, task: &Task<'_>, inode: u64, places: Range<u64>) -> Result<(), SfsError> {
         // Usually all blocks of the range fit, new or not.
-        if self.has_space(places.end - places.start) {
+        if self.writer.limits.fits(&self.files.metadata, places.end - places.start, 0) {
             return Ok(());
         }
         let mut new = 0;
@@ -176,24 +84,6 @@ impl Sfs {
             new += u64::from(self.files.mapped(task, inode, place)? == 0);
         }
         if new == 0 { Ok(()) } else { self.check_space(task, new) }
-    }
-
-    /// Updates size, times and history after a write up to `end`.
-    fn finish_write(
-        &mut self,
-        task: &Task<'_>,
-        inode: u64,
-        end: u64,
-        blocks: u64,
-        content: Content,
-    ) -> Result<(), SfsError> {
-        let now = self.files.clock.wall(task);
-        let file = self.files.inode_mut(task, inode)?;
-        file.size = file.size.max(end);
-        file.times.written(now);
-        file.is_unlogged = true;
-        self.counts.received.add(Label::host(content), blocks);
-        Ok(())
     }
 
     /// Fails unless the blocks of a range can be reserved. Returns their block indexes.
@@ -212,7 +102,7 @@ impl Sfs {
             return Err(SfsError::Invalid("a range has at least one byte"));
         }
         let places = offset / BLOCK_BYTES..end.div_ceil(BLOCK_BYTES);
-        if self.has_space(places.end - places.start) {
+        if self.writer.limits.fits(&self.files.metadata, places.end - places.start, 0) {
             return Ok(places);
         }
         // Existing blocks need no space.
@@ -233,11 +123,6 @@ impl Sfs {
         Ok(places)
     }
 
-    /// Maximum bytes reserved at once, so that the next checkpoint fits.
-    pub(in crate::fs::sfs) fn most_reserved_at_once(&self) -> u64 {
-        (self.limits.metadata as u64 * crate::fs::sfs::media::format::DAT_ENTRIES / 4).max(1) * BLOCK_BYTES
-    }
-
     /// Reserves blocks from `offset`, which read as zeros. The file grows to their end unless `keep_size`.
     pub fn allocate(
         &mut self,
@@ -252,7 +137,7 @@ impl Sfs {
         // A long range is reserved in parts, so that a checkpoint never exceeds its space.
         let mut from = places.start;
         while from < places.end {
-            let to = places.end.min(from + self.most_reserved_at_once() / BLOCK_BYTES);
+            let to = places.end.min(from + self.writer.limits.most_reserved_at_once());
             self.files.reserve(task, inode.0, from..to)?;
             self.log_record(&Record::Reserve { inode: inode.0, places: from..to });
             self.files.records.touch(inode.0);
@@ -290,7 +175,7 @@ impl Sfs {
             self.files.zero(task, inode.0, offset, first * BLOCK_BYTES)?;
             self.files.zero(task, inode.0, last * BLOCK_BYTES, end)?;
             let unmapped = self.files.unmap(task, inode.0, first..last);
-            self.all_or_fail("a punch", unmapped)?;
+            self.writer.all_or_fail(&self.files, "a punch", unmapped)?;
             self.log_record(&Record::Unmap { inode: inode.0, places: first..last });
             self.files.records.end();
             // An fdatasync must record it, too.
@@ -304,7 +189,7 @@ impl Sfs {
     }
 
     /// Truncates a file to `size` bytes, or extends it with zeros.
-    pub(in crate::fs::sfs) fn resize(&mut self, task: &Task<'_>, inode: u64, size: u64) -> Result<(), SfsError> {
+    pub(super) fn resize(&mut self, task: &Task<'_>, inode: u64, size: u64) -> Result<(), SfsError> {
         let before = self.files.regular(task, inode)?;
         if size.div_ceil(BLOCK_BYTES) > MOST_BLOCKS {
             return Err(SfsError::TooLarge);
@@ -315,7 +200,7 @@ impl Sfs {
             size < before || size == before && self.files.next_mapped(task, inode, first, MOST_BLOCKS)?.is_some();
         if is_cut {
             let unmapped = self.files.unmap(task, inode, first..u64::MAX);
-            self.all_or_fail("a truncation", unmapped)?;
+            self.writer.all_or_fail(&self.files, "a truncation", unmapped)?;
             self.log_record(&Record::Unmap { inode, places: first..u64::MAX });
             self.files.records.end();
         }
@@ -373,5 +258,38 @@ impl Sfs {
     pub fn next_block(&mut self, task: &Task<'_>, inode: InodeNumber, place: u64) -> Result<Option<u64>, SfsError> {
         self.files.regular(task, inode.0)?;
         Ok(self.files.next_mapped(task, inode.0, place, MOST_BLOCKS)?.map(|(place, _)| place))
+    }
+
+    /// Reads from `offset`, and returns the number of bytes: fewer than requested only at the end of the file. With
+    /// stamps the bytes are zeros. Callers update the access time with [`change`](Sfs::change).
+    pub fn read(
+        &mut self,
+        task: &Task<'_>,
+        inode: InodeNumber,
+        offset: u64,
+        bytes: &mut [u8],
+    ) -> Result<usize, SfsError> {
+        let covered = self.files.covered(task, inode, offset, bytes.len())?;
+        let bytes = &mut bytes[..covered.length];
+        if bytes.is_empty() {
+            return Ok(0);
+        }
+        if covered.is_whole() && !self.files.media.holds_stamps() {
+            self.read_blocks(task, inode.0, covered.blocks.start, bytes)?;
+        } else {
+            let count = (covered.blocks.end - covered.blocks.start) as usize;
+            let mut whole = vec![0; count * self.files.media.block_width()];
+            self.read_blocks(task, inode.0, covered.blocks.start, &mut whole)?;
+            match self.files.media.holds_stamps() {
+                true => bytes.fill(0),
+                false => covered.copy(&whole, bytes),
+            }
+        }
+        Ok(covered.length)
+    }
+
+    /// Reads whole blocks from block `first`, of [`block_width`](Sfs::block_width) bytes each; holes read as zeros.
+    pub fn read_blocks(&mut self, task: &Task<'_>, inode: u64, first: u64, buffer: &mut [u8]) -> Result<(), SfsError> {
+        self.files.read_blocks(task, inode, first, buffer)
     }
 }

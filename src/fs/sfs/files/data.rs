@@ -1,17 +1,19 @@
-//! Reading a file's bytes, in three steps: look up the addresses of its blocks, read them, verify their checksums.
+//! The data of files. A write fills dirty blocks.
+//!
+//! A read has three steps: look up the addresses of its blocks, read them, verify their checksums.
 //!
 //! Only the first step needs the volume: a caller that shares it leaves its gate before it reads the device. Meanwhile
 //! a block may be written back or cleaned, and its segment freed, discarded and overwritten. The bytes read then have
 //! another checksum. So a wrong checksum is damage only if the DAT still holds the same address and checksum
-//! ([`Sfs::is_unmoved`]); otherwise the block is looked up again. A right checksum at an address that the DAT held when
+//! ([`Files::is_unmoved`]); otherwise the block is looked up again. A right checksum at an address that the DAT held when
 //! the read began proves the content of that time.
 
 use crate::crc;
+use crate::fs::sfs::SfsError;
 use crate::fs::sfs::files::Files;
 use crate::fs::sfs::files::attributes::InodeNumber;
 use crate::fs::sfs::media::Media;
 use crate::fs::sfs::media::format::{BLOCK, DIRTY, DatEntry};
-use crate::fs::sfs::{Sfs, SfsError};
 use crate::task::Task;
 use std::ops::Range;
 
@@ -303,39 +305,114 @@ impl Files {
         let why = format!("it refers to virtual block {number}, which is free");
         Err(SfsError::Damaged { what: format!("the map of inode {inode}"), why })
     }
-}
 
-impl Sfs {
-    /// Reads from `offset`, and returns the number of bytes: fewer than requested only at the end of the file. With
-    /// stamps the bytes are zeros. Callers update the access time with [`change`](Sfs::change).
-    pub fn read(
+    /// The slot of a block that is overwritten completely.
+    pub(in crate::fs::sfs) fn slot_to_fill(
         &mut self,
         task: &Task<'_>,
-        inode: InodeNumber,
-        offset: u64,
-        bytes: &mut [u8],
-    ) -> Result<usize, SfsError> {
-        let covered = self.files.covered(task, inode, offset, bytes.len())?;
-        let bytes = &mut bytes[..covered.length];
-        if bytes.is_empty() {
-            return Ok(0);
-        }
-        if covered.is_whole() && !self.files.media.holds_stamps() {
-            self.read_blocks(task, inode.0, covered.blocks.start, bytes)?;
-        } else {
-            let count = (covered.blocks.end - covered.blocks.start) as usize;
-            let mut whole = vec![0; count * self.files.media.block_width()];
-            self.read_blocks(task, inode.0, covered.blocks.start, &mut whole)?;
-            match self.files.media.holds_stamps() {
-                true => bytes.fill(0),
-                false => covered.copy(&whole, bytes),
-            }
-        }
-        Ok(covered.length)
+        inode: u64,
+        place: u64,
+    ) -> Result<u32, SfsError> {
+        self.clock.advance(task);
+        self.slot(task, inode, place, None)
     }
 
-    /// Reads whole blocks from block `first`, of [`block_width`](Sfs::block_width) bytes each; holes read as zeros.
-    pub fn read_blocks(&mut self, task: &Task<'_>, inode: u64, first: u64, buffer: &mut [u8]) -> Result<(), SfsError> {
-        self.files.read_blocks(task, inode, first, buffer)
+    /// The slot of a block that is overwritten partly. It holds the block's other bytes.
+    pub(in crate::fs::sfs) fn slot_to_change(
+        &mut self,
+        task: &Task<'_>,
+        inode: u64,
+        place: u64,
+    ) -> Result<u32, SfsError> {
+        let mut old = vec![0; self.media.block_width()];
+        self.read_blocks(task, inode, place, &mut old)?;
+        self.clock.advance(task);
+        self.slot(task, inode, place, Some(&old))
+    }
+
+    /// The slot of a block, which counts as changed. `version`: the bytes of the block, if it is not overwritten
+    /// completely.
+    pub(in crate::fs::sfs) fn slot(
+        &mut self,
+        task: &Task<'_>,
+        inode: u64,
+        place: u64,
+        version: Option<&[u8]>,
+    ) -> Result<u32, SfsError> {
+        let mut number = self.mapped(task, inode, place)?;
+        if number == 0 {
+            number = self.metadata.dat.take(task)?;
+            self.map(task, inode, place, number)?;
+            self.inode_mut(task, inode)?.blocks += 1;
+        }
+        let mut entry = self.metadata.dat.get(task, number)?;
+        let address = entry.address.get();
+        self.check_referenced(inode, number, &entry)?;
+        if address & DIRTY != 0 {
+            let slot = (address & !DIRTY) as u32;
+            self.dirty_blocks.change(slot, version.is_some());
+            return Ok(slot);
+        }
+        let slot = self.dirty_blocks.add(number, inode, place, version.is_some());
+        version.into_iter().for_each(|bytes| self.dirty_blocks.load(slot, bytes));
+        let waits = self.dirty_blocks.slot_mut(slot);
+        waits.before = address;
+        waits.crc_before = entry.crc.get();
+        entry.address = (DIRTY | u64::from(slot)).into();
+        self.metadata.dat.set(task, number, &entry)?;
+        Ok(slot)
+    }
+
+    /// Allocates a virtual block for each hole in a range.
+    pub(in crate::fs::sfs) fn reserve(
+        &mut self,
+        task: &Task<'_>,
+        inode: u64,
+        places: Range<u64>,
+    ) -> Result<(), SfsError> {
+        for place in places {
+            if self.mapped(task, inode, place)? == 0 {
+                let number = self.metadata.dat.take(task)?;
+                self.map(task, inode, place, number)?;
+                self.inode_mut(task, inode)?.blocks += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Prepares for growth to `to` without a write from the end of the file on: stale bytes after the end in the last
+    /// block, from a time when the file was longer, must not become visible. They are zeroed now, and not at the
+    /// truncation: if a crash loses the truncation, the block must still have its old content.
+    pub(in crate::fs::sfs) fn clear_tail(&mut self, task: &Task<'_>, inode: u64, to: u64) -> Result<(), SfsError> {
+        let size = self.inode(task, inode)?.size;
+        match to > size {
+            true => self.zero(task, inode, size, to.min(size.next_multiple_of(BLOCK_BYTES))),
+            false => Ok(()),
+        }
+    }
+
+    /// Zeroes bytes of one block, if it is allocated.
+    pub(in crate::fs::sfs) fn zero(&mut self, task: &Task<'_>, inode: u64, from: u64, to: u64) -> Result<(), SfsError> {
+        let place = from / BLOCK_BYTES;
+        if from >= to || self.mapped(task, inode, place)? == 0 {
+            return Ok(());
+        }
+        let slot = self.slot_to_change(task, inode, place)?;
+        debug_assert!(to <= (place + 1) * BLOCK_BYTES, "bytes {from} to {to} are in one block");
+        if !self.media.holds_stamps() {
+            let zeros = [0; BLOCK];
+            self.dirty_blocks.overwrite(slot, (from % BLOCK_BYTES) as usize, &zeros[..(to - from) as usize]);
+        }
+        Ok(())
+    }
+
+    /// Updates size and times after a write up to `end`.
+    pub(in crate::fs::sfs) fn note_write(&mut self, task: &Task<'_>, inode: u64, end: u64) -> Result<(), SfsError> {
+        let now = self.clock.wall(task);
+        let file = self.inode_mut(task, inode)?;
+        file.size = file.size.max(end);
+        file.times.written(now);
+        file.is_unlogged = true;
+        Ok(())
     }
 }
