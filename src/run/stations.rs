@@ -6,7 +6,7 @@ use crate::device::nand::Geometry;
 use crate::device::station::{DeviceNode, DeviceSettings, Offer};
 use crate::device::zns::{self, ZnsSettings};
 use crate::device::{cache, conv, hold_journal, nand, nvm};
-use crate::expression::{ExpressionError, Kind, Term};
+use crate::expression::{ExpressionError, Kind, Term, one_of};
 use crate::fs::ext::{self, ExtSettings};
 use crate::fs::kernel::{self, KernelFileSystem, KernelSettings};
 use crate::fs::sfs::{self, SfsSettings};
@@ -255,7 +255,9 @@ fn layer_named(stations: &[Station], term: &Term) -> Result<ReadLayer, Expressio
         Read::Layer(read) => Ok(read),
         Read::Flash | Read::Device(_) | Read::Volume(_) | Read::Kernel(_) => {
             let message = format!("{} is no translation layer on flash", term.name.text);
-            Err(term.error(term.span.clone(), message, "take page, dftl, fast or superblock".to_string()))
+            let layers = stations.iter().filter(|station| matches!(station.read, Read::Layer(_)));
+            let help = format!("take {}", one_of(layers.map(|station| station.kind.name)));
+            Err(term.error(term.span.clone(), message, help))
         }
     }
 }
