@@ -109,7 +109,8 @@ impl JournalBelow {
     }
 }
 
-/// The same as [`JournalBelow::hold_memory_name`] for a caller that is about to replace the volume with this superblock; `None` if it names no memory.
+/// Holds the name of the memory that this superblock names, for a caller that is about to replace its volume: no monitor takes that memory back
+/// meanwhile. `None` if it names no memory.
 ///
 /// # Errors
 ///
