@@ -1,4 +1,4 @@
-//! The inodes in memory, their reference counts, and the calls that load, reference and free them.
+//! The inodes in memory, and loading them.
 //!
 //! Which leave memory is decided by [`InodeTable`]. Directories whose index is in use stay: rebuilding an index reads all
 //! blocks of its directory. Indexes have a limit of their own.
