@@ -42,7 +42,7 @@ const SEGMENT_BYTES: std::ops::RangeInclusive<u64> = (256 << 10)..=(32 << 20);
 pub struct Identity {
     /// Seed of the volume's identifier and of its random choices.
     pub seed: u64,
-    /// Wall-clock time at [`Time::ZERO`]; 0 in a simulation.
+    /// Wall-clock time at [`Time::ZERO`](crate::time::Time::ZERO); 0 in a simulation.
     pub origin: Timestamp,
 }
 
