@@ -180,6 +180,17 @@ impl Label {
     }
 }
 
+/// The numbers of the bits that are set, ascending.
+#[inline]
+pub(crate) fn set_bits(bits: u64) -> impl Iterator<Item = usize> {
+    let mut left = bits;
+    std::iter::from_fn(move || {
+        let next = (left != 0).then(|| left.trailing_zeros() as usize)?;
+        left &= left - 1;
+        Some(next)
+    })
+}
+
 /// Counts by cause, origin and content: a station's column of the ledger.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
@@ -209,12 +220,7 @@ impl Tally {
     /// The numbers of the causes that may have a count.
     #[inline]
     fn used(&self) -> impl Iterator<Item = usize> + use<> {
-        let mut left = self.used;
-        std::iter::from_fn(move || {
-            let next = (left != 0).then(|| left.trailing_zeros() as usize)?;
-            left &= left - 1;
-            Some(next)
-        })
+        set_bits(self.used.into())
     }
 
     /// The count of blocks with this label.

@@ -9,7 +9,7 @@
 //! ```
 
 use super::{Geometry, LogicalPage, PhysicalPage};
-use crate::label::{Cause, Content, Provenance};
+use crate::label::{Cause, Content, Provenance, set_bits};
 use crate::tables::{advise_huge_pages, prefetch};
 use std::ops::Range;
 
@@ -218,12 +218,7 @@ impl Classes {
     /// The classes that have pages.
     #[inline]
     fn used(&self) -> impl Iterator<Item = usize> + use<> {
-        let mut left = self.used;
-        std::iter::from_fn(move || {
-            let next = (left != 0).then(|| left.trailing_zeros() as usize)?;
-            left &= left - 1;
-            Some(next)
-        })
+        set_bits(self.used)
     }
 
     /// Adds pages whose spare areas are these words, which mostly have one class.

@@ -78,7 +78,7 @@ impl Shares {
             (None, machine) => machine.map(|bytes| bytes.max(least)),
         };
         let shares = Shares {
-            // Programs on a mounted volume write in bursts: as in the kernel, a tenth of the machine's memory may be dirty.
+            // Programs on a mounted volume write in bursts. The kernel lets writers wait at a fifth of what it has free.
             dirty: settings.dirty_bytes.unwrap_or(if machine.is_some() { u64::MAX } else { DIRTY }),
             changed: None,
             blocks: settings.cache_bytes,

@@ -153,3 +153,34 @@ impl PageMap for RamMap {
         Vec::new()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::nand::{EraseBlock, Nand, Untimed};
+    use crate::label::{Cause, Provenance};
+
+    /// Pages that went to several places in turn are where they are if each is told by itself.
+    #[test]
+    fn moves_that_are_told_at_once_are_those_told_one_by_one() {
+        let geometry = Geometry::new(64 << 12, 4096, 16, (1, 1, 1)).unwrap();
+        let mut flash = Nand::new(geometry, 2, false, Untimed);
+        for page in 0..16 {
+            let content = (LogicalPage(15 - page), Provenance::UNKNOWN);
+            flash.program(PhysicalPage(page), content, 0, Cause::HostWrite, ()).unwrap();
+        }
+        let words = flash.peek_words(EraseBlock(0));
+        for planes in 1..=4 {
+            let places: Vec<PhysicalPage> = (0..planes).map(|plane| PhysicalPage(100 * (plane + 1))).collect();
+            for count in 0..=words.len() {
+                let (mut at_once, mut single) = (RamMap::new(16), RamMap::new(16));
+                at_once.record_moves(&words[..count], &places);
+                for (number, word) in words[..count].iter().enumerate() {
+                    let first = places[number % places.len()];
+                    single.record_move(word.logical_page(), PhysicalPage(first.0 + (number / places.len()) as u32));
+                }
+                assert_eq!(at_once.places, single.places, "{count} pages to {planes} planes");
+            }
+        }
+    }
+}
